@@ -1,0 +1,39 @@
+# Two commands for a newcomer: `make reproduce` and `make test`. Both set up what they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: reproduce test test-slow lint bench clean help
+
+help:  ## list the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(VENV)/.run: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plots]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,all]"
+	@touch $@ $(VENV)/.run
+
+reproduce: $(VENV)/.run  ## compare the methods on the bundled data and write results/report.html
+	$(BIN)/python -m advmetric.experiments --quick --out results
+
+test: $(VENV)/.dev  ## run the tests
+	$(BIN)/python -m pytest -q
+
+test-slow: $(VENV)/.dev  ## run the slow tests too (minutes)
+	$(BIN)/python -m pytest -q -m "slow or not slow"
+
+lint: $(VENV)/.dev  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev  ## print the performance ratios
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## remove everything that the other commands made
+	rm -rf $(VENV) results build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,259 @@
+"""AML: the adversarial metric learner as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import check_choice, check_number
+from ..learner import LabelledPoints
+from ..linalg import Matrix
+from ..moments import MomentLearner, Moments
+from ..progress import progress_logger
+from ..supervision import AllPairs, Pairs, make_sampler
+from .adversary import ADVERSARIES, make_adversary
+from .objective import Evaluation, evaluate
+from .solvers import Monitor, Solution, alternating, geodesic, projected_gradient, starting_point
+
+__all__ = ["AML", "solve"]
+
+SOLVERS = ("geodesic", "projected-gradient", "alternating")
+_MAX_FORMED_BYTES = 1 << 32
+
+
+class AML(MomentLearner):
+    """Adversarial Metric Learning.
+
+    Minimises over positive definite M
+
+        D(M) = tr(A f_S(M)) + tr(B f_D(M)),
+
+    the geometric-mean loss tr(MA) + tr(M⁻¹B) of the similar and dissimilar training pairs plus
+    ``alpha`` times the loss of the pairs that an adversary makes of them. For the paper's adversary
+    ("derived") f_S(λ) = λ + αλu², u = βλ²/(2 + βλ²), and f_D(λ) = κ/λ, κ = 1 + αβ²/(2 + β)²: large
+    eigenvalues of the metric pay more, so AML flattens the top of GMML's spectrum.
+
+    Parameters
+    ----------
+    alpha : float >= 0, default=1.0
+        Weight of the adversarial pairs; 0 gives GMML exactly. The larger, the more directions with
+        large eigenvalues are shrunk towards the rest.
+    beta : float > 0, default=1.0
+        Price of moving away from the real pair. Eigenvalues well above √(2/beta) feel the adversary
+        in full, those well below not at all. (For "expanding": eigenvalues stay below beta/2.)
+    t : float in [0, 1], default=0.5
+        Place on the geodesic from A⁻¹ (0) to B (1). 1/2 is the paper's model; smaller values follow
+        the similar pairs more closely and often suit k-NN better (tune it: :class:`AMLCV`).
+    prior : "identity" or (d, d) array, default="identity"
+        Positive definite matrix M₀ that the metric falls back on where the pairs say nothing.
+    reg : float >= 0, default=1e-3
+        Strength of the prior: reg (tr A/d) M₀⁻¹ is added to A, reg (tr B/d) M₀ to B.
+    n_components : int, optional
+        Learn in the subspace of the leading generalised eigenvectors of (B, A); None keeps all d.
+    pairs : "all", "random", "balanced", "neighbors", int or sampler, default="all"
+        With class labels, which pairs of points to learn from. "all" uses every pair exactly, from
+        class statistics, without listing them; "random" draws 1000 c (c - 1) as the paper does.
+    average : bool, default=True
+        Average A and B over their pairs, so that alpha and beta mean the same for any number of
+        pairs; False keeps the paper's plain sums.
+    solver : {"geodesic", "projected-gradient", "alternating"}, default="geodesic"
+        Riemannian truncated Newton (exact, a few iterations); the paper's Algorithm 1; or the game
+        of Eq. 5, whose fixed point is not a minimum of D.
+    adversary : {"derived", "printed", "expanding"}, default="derived"
+        The paper's model solved exactly; its Eq. 12 as printed; or a two-sided adversary inside
+        Euclidean neighbourhoods, which also pushes similar pairs apart.
+    step_size : float, optional
+        For "projected-gradient": the fixed step ρ (0.001 in the paper); None for backtracking.
+    max_iter : int, default=1000
+        Iterations at most. The geodesic solver rarely needs ten.
+    tol : float, default=1e-5
+        Stop when ‖M^{1/2}∇D M^{1/2}‖_F <= tol · |D| (for "alternating", when M moves by less than tol).
+    preprocessor : (n, d) array, optional
+        Points that index pairs refer to.
+    random_state : int, RandomState or None
+        For samplers that draw pairs.
+    verbose : int, default=0
+        1 logs each iteration.
+
+    Attributes
+    ----------
+    components_ : (r, d) array
+        L, with M = LᵀL. Rows from the largest eigenvalue to the smallest.
+    n_features_in_, feature_names_in_ : number and, for DataFrames, names of the features
+    classes_ : class labels, or [-1, 1] after pairs
+    threshold_ : float
+        After pairs: those no farther apart are called similar.
+    n_iter_, converged_, objective_ : iterations, whether tol was met, D by iteration
+
+    Notes
+    -----
+    Time O(nd²) or O(Nd + nd²) for the scatter and O(d³) an iteration, whatever the number of pairs;
+    memory O(d²) beside the data. At t = 1/2 the metric does not change when all features are
+    multiplied by one number. At other t it is multiplied by s^(4t-2) and beta acts as if multiplied
+    by s^(8t-4) in f_S: standardise the features first.
+
+    References
+    ----------
+    S. Chen, C. Gong, J. Yang, X. Li, Y. Wei, J. Li. Adversarial Metric Learning. IJCAI 2018.
+    The printed Eq. 12 and 14 have slips; docs/paper-notes.md says which and how that is tested.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), AML(), KNeighborsClassifier(5)).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        t: float = 0.5,
+        prior: str | ArrayLike = "identity",
+        reg: float = 1e-3,
+        n_components: int | None = None,
+        pairs: Any = "all",
+        average: bool = True,
+        solver: str = "geodesic",
+        adversary: str = "derived",
+        step_size: float | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        preprocessor: ArrayLike | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.t = t
+        self.prior = prior
+        self.reg = reg
+        self.n_components = n_components
+        self.pairs = pairs
+        self.average = average
+        self.solver = solver
+        self.adversary = adversary
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_number("alpha", self.alpha, 0.0)
+        check_number("beta", self.beta, 0.0, open_low=True)
+        check_number("tol", self.tol, 0.0)
+        check_number("max_iter", self.max_iter, 1)
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("adversary", self.adversary, tuple(ADVERSARIES))
+        if self.step_size is not None:
+            check_number("step_size", self.step_size, 0.0, open_low=True)
+
+    def _learn(self, data: LabelledPoints | Pairs, **extra: Any) -> Matrix:
+        moments = self._moments(data)
+        log = progress_logger(self.verbose)
+
+        def monitor(iteration: int, value: float, slope: float) -> None:
+            if log:
+                log(f"AML {self.solver} iteration {iteration}: D = {value:.10g}, relative slope = {slope:.2e}")
+
+        solution = solve(
+            moments,
+            alpha=self.alpha,
+            beta=self.beta,
+            t=self.t,
+            adversary=self.adversary,
+            solver=self.solver,
+            step_size=self.step_size,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            monitor=monitor,
+        )
+        self._report(solution.objective, solution.converged, solution.message)
+        return components_of(solution, moments)
+
+    def adversarial_pairs(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+        """The confusing pairs that the learned metric had to tell apart, in closed form.
+
+        Parameters
+        ----------
+        X, y : labelled pairs or labelled points, as for ``fit``
+            For points, the pairs are those of ``pairs`` (every pair i < j for "all").
+
+        Returns
+        -------
+        adversarial : ndarray of shape (N, 2, d)
+            Pair i moved as the adversary would: same midpoint, its difference stretched along each
+            eigenvector of M. Directions that the metric does not see are left alone.
+        """
+        pairs = self._pairs_for_adversary(X, y)
+        adversary = make_adversary(self.adversary, self.alpha, self.beta)
+        _, singular, Vt = np.linalg.svd(self.components_, full_matrices=False)
+        lam = singular**2
+        if 16 * len(pairs) * pairs.X.shape[1] > _MAX_FORMED_BYTES:
+            raise ValueError(
+                f"{len(pairs)} adversarial pairs would take over 4 GB; pass fewer pairs, or set pairs= to a number."
+            )
+        adversarial = np.empty((len(pairs), 2, pairs.X.shape[1]))
+        for block, V in pairs.differences():
+            similar = (pairs.labels[block] == 1)[:, None]
+            stretch = np.where(similar, adversary.stretch_similar(lam), adversary.stretch_dissimilar(lam))
+            half = 0.5 * (V + ((V @ Vt.T) * (stretch - 1.0)) @ Vt)
+            midpoint = pairs.X[pairs.right[block]] + 0.5 * V
+            adversarial[block, 0] = midpoint + half
+            adversarial[block, 1] = midpoint - half
+        return adversarial
+
+    def _pairs_for_adversary(self, X: Any, y: Any) -> Pairs:
+        if np.ndim(X) == 3 or self.preprocessor is not None:
+            return self._check_pairs(X, y)
+        points = self._check_points(X)
+        labels = np.asarray(y)
+        if labels.shape != (len(points),):
+            raise ValueError(f"y has shape {labels.shape} for {len(points)} points.")
+        sampler = make_sampler(self.pairs) or AllPairs()
+        return sampler.sample(points, labels, self.random_state)
+
+
+def solve(
+    moments: Moments,
+    *,
+    alpha: float,
+    beta: float,
+    t: float,
+    adversary: str = "derived",
+    solver: str = "geodesic",
+    step_size: float | None = None,
+    tol: float = 1e-5,
+    max_iter: int = 1000,
+    start: Evaluation | None = None,
+    monitor: Monitor | None = None,
+) -> Solution:
+    """Minimise D for given moments; ``start``, the state of a solution at the same t, warm-starts it."""
+    opponent = make_adversary(adversary, alpha, beta)
+    A, B = moments.weighted(t)
+    if solver == "projected-gradient":
+        return projected_gradient(A, B, opponent, step_size=step_size, tol=tol, max_iter=max_iter, monitor=monitor)
+    if start is None:
+        start = starting_point(evaluate(moments.geodesic.at(t), A, B, opponent), opponent)
+    else:
+        start = start.against(opponent, start.lam)
+    method = geodesic if solver == "geodesic" else alternating
+    return method(start, tol=tol, max_iter=max_iter, monitor=monitor)
+
+
+def components_of(solution: Solution, moments: Moments) -> Matrix:
+    """Components of a solution in the full space, from the largest eigenvalue to the smallest."""
+    order = np.argsort(solution.state.lam)[::-1]
+    rows = (solution.state.U * solution.state.root).T[order]
+    return moments.embed(rows)

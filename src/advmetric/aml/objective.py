@@ -1,0 +1,127 @@
+"""Distinguishment: AML's objective D(M) = tr(A f_S(M)) + tr(B f_D(M)), its gradient and Hessian.
+
+N pairs enter only through the (d, d) scatter matrices A and B: nothing here depends on N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..linalg import Matrix, Vector, symmetrize
+from .adversary import Adversary
+
+__all__ = ["Evaluation", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """D, its gradient and its Hessian at M = U diag(lam) Uᵀ.
+
+    Matrices named ``*_hat`` are in the eigenbasis of M (X_hat = UᵀXU). Solvers move in the tangent
+    space at M, E ↦ M^{1/2} exp(E) M^{1/2}, in the same basis; ``slope`` and ``hessian_product`` are
+    the Riemannian gradient and Hessian there.
+    """
+
+    adversary: Adversary
+    U: Matrix
+    lam: Vector
+    A_hat: Matrix
+    B_hat: Matrix
+
+    @cached_property
+    def value(self) -> float:
+        """D(M)."""
+        return float(
+            self.adversary.similar.value(self.lam) @ np.diagonal(self.A_hat)
+            + self.adversary.dissimilar.value(self.lam) @ np.diagonal(self.B_hat)
+        )
+
+    @cached_property
+    def similar_gradient(self) -> Matrix:
+        """Gradient of tr(A f_S(M)), in the eigenbasis (Daleckii-Krein)."""
+        return self.adversary.similar.difference(self.lam) * self.A_hat
+
+    @cached_property
+    def dissimilar_gradient(self) -> Matrix:
+        """Gradient of tr(B f_D(M)), in the eigenbasis."""
+        return self.adversary.dissimilar.difference(self.lam) * self.B_hat
+
+    @cached_property
+    def gradient_hat(self) -> Matrix:
+        """∇D(M) in the eigenbasis."""
+        return self.similar_gradient + self.dissimilar_gradient
+
+    @property
+    def gradient(self) -> Matrix:
+        """∇D(M), the Euclidean gradient over symmetric matrices."""
+        return symmetrize(self.U @ self.gradient_hat @ self.U.T)
+
+    @property
+    def matrix(self) -> Matrix:
+        """M."""
+        return symmetrize((self.U * self.lam) @ self.U.T)
+
+    @cached_property
+    def root(self) -> Vector:
+        """Square roots of the eigenvalues."""
+        return np.sqrt(self.lam)
+
+    @cached_property
+    def slope(self) -> Matrix:
+        """Tangent gradient M^{1/2} ∇D M^{1/2}."""
+        return self.scale(self.gradient_hat)
+
+    @cached_property
+    def slope_norm(self) -> float:
+        """‖M^{1/2} ∇D M^{1/2}‖_F / |D|: free of units and of the scale of M."""
+        return float(np.linalg.norm(self.slope)) / (abs(self.value) or 1.0)
+
+    def scale(self, X_hat: Matrix) -> Matrix:
+        """M^{1/2} X M^{1/2}, in the eigenbasis."""
+        return self.root[:, None] * X_hat * self.root
+
+    def hessian_product(self, E: Matrix) -> Matrix:
+        """Riemannian Hessian along the tangent vector E; a few (d, d) matrix products."""
+        V = self.scale(E)
+        hessian = self.adversary.similar.hessian_product(self.lam, self.A_hat, V)
+        hessian += self.adversary.dissimilar.hessian_product(self.lam, self.B_hat, V)
+        # The second term is the curvature of the path E ↦ M^{1/2} exp(E) M^{1/2}.
+        return self.scale(hessian) + symmetrize(self.slope @ E)
+
+    @cached_property
+    def hessian_entries(self) -> Matrix:
+        """Diagonal of the Riemannian Hessian for diagonal A_hat and B_hat: a preconditioner."""
+        similar = self.adversary.similar.curvature(self.lam) * np.diagonal(self.A_hat)[:, None]
+        dissimilar = self.adversary.dissimilar.curvature(self.lam) * np.diagonal(self.B_hat)[:, None]
+        cross = similar + dissimilar
+        slope = np.diagonal(self.slope)
+        return np.outer(self.lam, self.lam) * (cross + cross.T) + 0.5 * (slope[:, None] + slope)
+
+    def rotated(self, M_hat: Matrix) -> Evaluation:
+        """Evaluate at the matrix that is ``M_hat`` in this eigenbasis. One ``eigh``, five products."""
+        lam, V = np.linalg.eigh(symmetrize(M_hat))
+        return Evaluation(self.adversary, self.U @ V, lam, V.T @ self.A_hat @ V, V.T @ self.B_hat @ V)
+
+    def against(self, adversary: Adversary, lam: Vector) -> Evaluation:
+        """Evaluate against an adversary at the same eigenvectors and other eigenvalues: free.
+
+        Eigenvalues are kept inside the adversary's bound and, against rounding, above zero.
+        """
+        lam = np.clip(
+            lam, np.finfo(float).eps * lam.max(), 0.9 * adversary.bound if lam.max() >= adversary.bound else None
+        )
+        return Evaluation(adversary, self.U, lam, self.A_hat, self.B_hat)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether M is positive definite and inside the adversary's bound."""
+        return bool(self.lam.min() > 0.0 and self.lam.max() < self.adversary.bound and np.isfinite(self.value))
+
+
+def evaluate(M: Matrix, A: Matrix, B: Matrix, adversary: Adversary) -> Evaluation:
+    """Evaluate D at an SPD matrix M. One ``eigh`` and four (d, d) products."""
+    lam, U = np.linalg.eigh(symmetrize(M))
+    return Evaluation(adversary, U, lam, U.T @ A @ U, U.T @ B @ U)

@@ -1,0 +1,1 @@
+"""The methods AML is compared with: one file a method."""

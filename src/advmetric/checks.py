@@ -1,0 +1,97 @@
+"""Checks of parameters and input: errors that name the argument, the place and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
+
+from .linalg import Matrix
+
+__all__ = ["check_choice", "check_number", "dimensions", "index_pairs", "pair_labels", "refuse_nonfinite"]
+
+
+def check_number(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False) -> None:
+    """Raise unless ``value`` is a finite number in [low, high] ((low, high] with ``open_low``)."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    if not np.isfinite(value) or value > high or value < low or (open_low and value == low):
+        above = f"{'>' if open_low else '>='} {low:g}"
+        raise ValueError(f"{name}={value!r} must be {above}" + (f" and <= {high:g}." if high < np.inf else "."))
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise unless ``value`` is one of ``choices``."""
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(map(repr, choices))}.")
+
+
+def dimensions(X: Any) -> int:
+    """Number of dimensions of an array-like."""
+    if hasattr(X, "ndim"):
+        return int(X.ndim)
+    try:
+        return np.asarray(X).ndim
+    except ValueError as error:
+        raise ValueError(f"X is not a regular array: its rows or pairs differ in length ({error}).") from error
+
+
+def refuse_nonfinite(X: Matrix, name: str, columns: Sequence[str] | None = None) -> None:
+    """Raise if X has NaN or inf, naming the first place and the number of rows or pairs affected."""
+    # The sum is finite unless an entry is not (or overflows): a pass without a temporary.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum()):
+            return
+    flawed = ~np.isfinite(X)
+    if not flawed.any():
+        return
+    place = np.argwhere(flawed)[0]
+    what = "NaN" if np.isnan(X[tuple(place)]) else "inf"
+    if X.ndim == 3:
+        where = f"pair {place[0]}, point {place[1]}, feature {place[2]}"
+    else:
+        column = f"{place[1]}" if columns is None else f"{place[1]} ({columns[place[1]]!r})"
+        where = f"row {place[0]}, column {column}"
+    rows = int(flawed.reshape(len(X), -1).any(axis=1).sum())
+    raise ValueError(
+        f"Input {name} contains {what} at {where} ({rows} {'pairs' if X.ndim == 3 else 'rows'} affected). "
+        "Drop or impute such entries first, for example with sklearn.impute.SimpleImputer."
+    )
+
+
+def index_pairs(pairs: Any, n: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Check pairs of row numbers of n points; return the left and the right ones."""
+    indices = np.asarray(pairs)
+    if indices.ndim != 2 or indices.shape[1] != 2 or len(indices) == 0:
+        raise ValueError(f"index pairs must have shape (N, 2) with N >= 1, got {indices.shape}.")
+    if indices.dtype.kind not in "iu":
+        raise TypeError(
+            f"index pairs must be integers, got dtype {indices.dtype}. (Without preprocessor, X is taken as points.)"
+        )
+    outside = (indices < 0) | (indices >= n)
+    if outside.any():
+        bad = int(np.flatnonzero(outside.any(axis=1))[0])
+        raise ValueError(
+            f"pair {bad} is {tuple(indices[bad].tolist())}, out of range for a preprocessor of {n} rows (0 to {n - 1})."
+        )
+    return indices[:, 0], indices[:, 1]
+
+
+def pair_labels(y: Any, n_pairs: int) -> NDArray[np.integer]:
+    """Check labels of pairs: one a pair, -1 or +1, both present."""
+    labels = column_or_1d(y)
+    if len(labels) != n_pairs:
+        raise ValueError(f"y has {len(labels)} labels for {n_pairs} pairs.")
+    valid = np.isin(labels, (-1, 1))
+    if not valid.all():
+        bad = int(np.flatnonzero(~valid)[0])
+        raise ValueError(
+            f"y of pair {bad} is {labels[bad]!r}; labels of pairs must be +1 (similar) or -1 (dissimilar)."
+        )
+    for label, kind in ((1, "similar"), (-1, "dissimilar")):
+        if not np.any(labels == label):
+            raise ValueError(f"y has no {kind} pair (label {label:+d}); pairs of both kinds are needed.")
+    return labels.astype(np.int8)

@@ -1,0 +1,293 @@
+"""The estimator contract that every method shares: input, transform, pair distances, decisions.
+
+A method derives from :class:`MetricLearner`, says in ``supervision`` what it can learn from, and
+implements ``_learn``, which turns checked data into components. All else is here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
+from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from .checks import dimensions, index_pairs, pair_labels, refuse_nonfinite
+from .linalg import Matrix, Vector
+from .metric import Mahalanobis
+from .supervision import AllPairs, BalancedPairs, Pairs
+from .threshold import best_threshold
+
+__all__ = ["LabelledPoints", "MetricLearner"]
+
+_FLOATS = (np.float64, np.float32)
+_MAX_LISTED = 1500
+"""Up to so many points, ``score`` looks at all of their pairs."""
+
+
+@dataclass(frozen=True)
+class LabelledPoints:
+    """Checked points with class labels; ``y`` holds codes 0 … c-1."""
+
+    X: Matrix
+    y: NDArray[np.integer]
+
+
+def _has_threshold(learner: Any) -> bool:
+    return hasattr(learner, "threshold_")
+
+
+class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of all methods: a Mahalanobis distance learned from points with labels or from pairs.
+
+    What ``fit`` gets decides: a 2-D X is points with class labels, a 3-D X of shape (N, 2, d) is
+    pairs with labels -1 and +1, and with ``preprocessor`` set, a 2-D integer array of shape (N, 2)
+    is pairs of its rows. Fitted on points the estimator is a transformer, fitted on pairs it is
+    also a classifier of pairs.
+    """
+
+    supervision: ClassVar[tuple[str, ...]] = ("points", "pairs")
+    """What the method learns from."""
+
+    preprocessor: ArrayLike | None
+    components_: Matrix
+    threshold_: float
+
+    # --- fitting ----------------------------------------------------------------------------------------
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> MetricLearner:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), (N, 2, d), or (N, 2) with ``preprocessor``
+            Points, pairs of points, or pairs of row numbers of the preprocessor.
+        y : array-like
+            Class labels of the points, or +1 (similar) and -1 (dissimilar) for pairs.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any, **extra: Any) -> MetricLearner:
+        self._check_params()
+        data = self._check_data(X, y)
+        if _has_threshold(self):
+            del self.threshold_
+        self._fitted_on_pairs = isinstance(data, Pairs)
+        self.components_ = self._learn(data, **extra)
+        if isinstance(data, Pairs):
+            self.calibrate_threshold(data, data.labels)
+        return self
+
+    def _check_params(self) -> None:
+        """Raise a ValueError that names any parameter out of range."""
+
+    def _learn(self, data: LabelledPoints | Pairs, **extra: Any) -> Matrix:
+        """Return the (r, d) components of the metric learned from checked data."""
+        raise TypeError(f"{type(self).__name__} does not say how it learns: implement _learn.")
+
+    def _report(self, objective: Sequence[float], converged: bool, message: str) -> None:
+        """Record how an iterative solver ended; warn unless it converged."""
+        self.objective_ = np.asarray(objective, dtype=float)
+        self.n_iter_ = max(1, len(objective) - 1)
+        self.converged_ = bool(converged)
+        if not converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in {self.n_iter_} iterations: {message}. "
+                "Raise max_iter or tol, or change the solver's settings.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    # --- checking input ---------------------------------------------------------------------------------
+
+    def _check_data(self, X: Any, y: Any) -> LabelledPoints | Pairs:
+        if dimensions(X) == 3 or (self.preprocessor is not None and dimensions(X) == 2):
+            if "pairs" not in self.supervision:
+                raise ValueError(
+                    f"{type(self).__name__} learns from points with class labels (X of shape (n, d)), not from pairs."
+                )
+            pairs = self._check_pairs(X, y, reset=True)
+            self.classes_ = np.array([-1, 1])
+            return pairs
+        if "points" not in self.supervision:
+            raise ValueError(
+                f"{type(self).__name__} learns from pairs (X of shape (N, 2, d), y of -1 and +1), not from points."
+            )
+        points, labels = validate_data(self, X, y, dtype=_FLOATS, ensure_all_finite=False, ensure_min_samples=2)
+        refuse_nonfinite(points, "X", getattr(self, "feature_names_in_", None))
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has only one class ({self.classes_[0]!r}); at least two classes are needed to learn a metric."
+            )
+        return LabelledPoints(points, codes)
+
+    def _check_points(self, X: Any) -> Matrix:
+        check_is_fitted(self, "components_")
+        points: Matrix = validate_data(self, X, reset=False, dtype=_FLOATS, ensure_all_finite=False)
+        refuse_nonfinite(points, "X", getattr(self, "feature_names_in_", None))
+        return points
+
+    def _check_pairs(self, pairs: Any, y: Any = None, *, reset: bool = False) -> Pairs:
+        """Bring formed pairs or index pairs into one form, a view on their points."""
+        if isinstance(pairs, Pairs):
+            return pairs if y is None else Pairs(pairs.X, pairs.left, pairs.right, pair_labels(y, len(pairs)))
+        if not reset:
+            check_is_fitted(self, "components_")
+        if dimensions(pairs) == 2 and self.preprocessor is not None:
+            points = check_array(self.preprocessor, dtype=_FLOATS, ensure_all_finite=False, input_name="preprocessor")
+            refuse_nonfinite(points, "preprocessor")
+            left, right = index_pairs(pairs, len(points))
+            view = Pairs(points, left, right)
+        else:
+            formed = np.asarray(pairs)
+            if formed.ndim != 3 or formed.shape[1] != 2 or 0 in formed.shape:
+                raise ValueError(
+                    f"pairs must have shape (N, 2, d) with N, d >= 1, got {formed.shape}. "
+                    "For pairs of row numbers, shape (N, 2), set preprocessor to the points."
+                )
+            formed = check_array(formed, dtype=_FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
+            refuse_nonfinite(formed, "pairs")
+            view = Pairs.formed(formed)
+        d = view.X.shape[1]
+        if reset:
+            self.n_features_in_ = d
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        elif d != self.n_features_in_:
+            raise ValueError(
+                f"pairs have {d} features, but {type(self).__name__} is expecting {self.n_features_in_} features."
+            )
+        if reset and y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        return view if y is None else Pairs(view.X, view.left, view.right, pair_labels(y, len(view)))
+
+    # --- the metric -------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def transform(self, X: ArrayLike) -> Matrix:
+        """Map points to the space in which the learned distance is Euclidean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        Z : ndarray of shape (n, r)
+        """
+        points = self._check_points(X)
+        return points @ self.components_.T.astype(points.dtype, copy=False)
+
+    def get_metric(self) -> Mahalanobis:
+        """The learned metric: callable on two vectors, and saved to a file by its ``save``."""
+        check_is_fitted(self, "components_")
+        names = getattr(self, "feature_names_in_", None)
+        return Mahalanobis(self.components_, getattr(self, "threshold_", None), None if names is None else tuple(names))
+
+    def get_mahalanobis_matrix(self) -> Matrix:
+        """M = LᵀL, the (d, d) matrix of the squared distance."""
+        return self.get_metric().matrix
+
+    def pair_distance(self, pairs: ArrayLike | Pairs) -> Vector:
+        """Learned distance (not squared) of each pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (N, 2, d), or (N, 2) integers with ``preprocessor``
+        """
+        checked = self._check_pairs(pairs)
+        return self.get_metric().pair_distance(checked)
+
+    def pair_score(self, pairs: ArrayLike | Pairs) -> Vector:
+        """Similarity of each pair: minus its distance."""
+        return -self.pair_distance(pairs)
+
+    # --- decisions on pairs -----------------------------------------------------------------------------
+
+    @available_if(_has_threshold)
+    def decision_function(self, pairs: ArrayLike | Pairs) -> Vector:
+        """``threshold_`` minus the distance: positive for pairs called similar."""
+        return self.threshold_ - self.pair_distance(pairs)
+
+    @available_if(_has_threshold)
+    def predict(self, pairs: ArrayLike | Pairs) -> NDArray[np.integer]:
+        """+1 for pairs no farther apart than ``threshold_``, -1 for the others."""
+        return np.where(self.decision_function(pairs) >= 0.0, 1, -1)
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Area under the ROC curve of the learned distance on labelled pairs.
+
+        Given points with class labels instead of pairs, the score is over all pairs of points, or
+        over 10⁶ pairs drawn evenly from both kinds for more than 1500 points.
+        """
+        if dimensions(X) == 3 or (self.preprocessor is not None and dimensions(X) == 2):
+            pairs = self._check_pairs(X, y)
+        else:
+            points, labels = self._check_points(X), column_or_1d(y)
+            check_consistent_length(points, labels)
+            sampler = AllPairs() if len(points) <= _MAX_LISTED else BalancedPairs(10**6)
+            pairs = sampler.sample(points, labels, 0)
+        if len(np.unique(pairs.labels)) < 2:
+            raise ValueError("y has pairs of one kind only; the ROC curve needs similar and dissimilar pairs.")
+        return float(roc_auc_score(pairs.labels, -self.pair_distance(pairs)))
+
+    def set_threshold(self, threshold: float) -> MetricLearner:
+        """Call pairs similar up to this distance."""
+        check_is_fitted(self, "components_")
+        self.threshold_ = float(threshold)
+        return self
+
+    def calibrate_threshold(
+        self,
+        pairs: ArrayLike | Pairs,
+        y: ArrayLike,
+        strategy: str = "accuracy",
+        *,
+        min_rate: float | None = None,
+        beta: float = 1.0,
+    ) -> MetricLearner:
+        """Choose ``threshold_`` on labelled pairs (better not the training pairs).
+
+        Parameters
+        ----------
+        pairs, y : labelled pairs, as for ``fit``
+        strategy : {"accuracy", "f_beta", "max_tpr", "max_tnr"}
+            What to maximise: accuracy; the F-beta score of the similar class; the true positive rate
+            while the true negative rate is at least ``min_rate``; or the reverse.
+        min_rate : float in [0, 1]
+            For "max_tpr" and "max_tnr".
+        beta : float
+            For "f_beta": weight of recall against precision.
+        """
+        checked = self._check_pairs(pairs, y)
+        distances = self.get_metric().pair_distance(checked)
+        return self.set_threshold(best_threshold(distances, checked.labels, strategy, min_rate=min_rate, beta=beta))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        if getattr(self, "_fitted_on_pairs", False):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(multi_class=False)
+            tags.input_tags.three_d_array = True
+        return tags

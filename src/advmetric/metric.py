@@ -1,0 +1,139 @@
+"""The learned metric: d(x, x') = ‖L(x - x')‖, M = LᵀL. Everything follows from the components L."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .linalg import Matrix, Vector, symmetrize
+from .supervision import Pairs
+
+__all__ = ["Mahalanobis"]
+
+_FORMAT = "advmetric-metric"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Mahalanobis:
+    """A Mahalanobis distance, callable on two vectors.
+
+    Parameters
+    ----------
+    components : (r, d) array
+        L; the rows span the embedding in which the distance is Euclidean.
+    threshold : float, optional
+        Pairs no farther apart than this are called similar.
+    feature_names : sequence of str, optional
+        Names of the d features, kept with a saved metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> metric = Mahalanobis(np.diag([3.0, 4.0]))
+    >>> float(metric([1, 1], [0, 0]))
+    5.0
+    """
+
+    components: Matrix
+    threshold: float | None = None
+    feature_names: tuple[str, ...] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        components = np.asarray(self.components, dtype=np.float64)
+        if components.ndim != 2 or not np.isfinite(components).all():
+            raise ValueError("components must be a finite (r, d) array.")
+        object.__setattr__(self, "components", components)
+        if self.feature_names is not None:
+            names = tuple(str(name) for name in self.feature_names)
+            if len(names) != components.shape[1]:
+                raise ValueError(f"feature_names has {len(names)} names for {components.shape[1]} features.")
+            object.__setattr__(self, "feature_names", names)
+
+    @property
+    def matrix(self) -> Matrix:
+        """M = LᵀL, symmetric and positive semi-definite."""
+        return symmetrize(self.components.T @ self.components)
+
+    def transform(self, X: Matrix) -> Matrix:
+        """Map points to the space in which the distance is Euclidean: X Lᵀ."""
+        return X @ self.components.T
+
+    def pair_distance(self, pairs: Pairs) -> Vector:
+        """Distances of the pairs, by blocks; exactly 0 for a point and itself."""
+        distances = np.empty(len(pairs))
+        for block, V in pairs.differences():
+            Z = V @ self.components.T
+            distances[block] = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+        return distances
+
+    def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
+        """Distance of two vectors."""
+        z = self.components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
+        square = float(z @ z)
+        return square if squared else float(np.sqrt(square))
+
+    # --- files: a zip of plain arrays with a checksum; no pickle ---------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the metric to a file, atomically: a reader sees the old file or the whole new one."""
+        target = Path(path)
+        header = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "threshold": None if self.threshold is None else float(self.threshold),
+            "feature_names": self.feature_names,
+            "sha256": self._digest(),
+        }
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                np.savez(stream, header=np.array(json.dumps(header)), components=self.components)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Mahalanobis:
+        """Read a metric that :meth:`save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a metric of advmetric, was changed or cut short, or comes from a newer version.
+        """
+        content = Path(path).read_bytes()
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                header = json.loads(str(archive["header"]))
+                components = archive["components"]
+            if header["format"] != _FORMAT:
+                raise ValueError("another format")
+            version, digest = int(header["version"]), header["sha256"]
+            threshold, names = header["threshold"], header["feature_names"]
+        except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is not a metric saved by advmetric, or it is damaged ({error}).") from error
+        if version > _VERSION:
+            raise ValueError(f"{path} was saved by a newer advmetric (format {version}); please upgrade to read it.")
+        metric = cls(components, threshold, names)
+        if metric._digest() != digest:
+            raise ValueError(f"{path} was changed after it was saved: its checksum does not match.")
+        return metric
+
+    def _digest(self) -> str:
+        parts: Sequence[object] = (self.components.shape, self.threshold, self.feature_names)
+        described = json.dumps(parts).encode()
+        return hashlib.sha256(described + np.ascontiguousarray(self.components, dtype="<f8").tobytes()).hexdigest()

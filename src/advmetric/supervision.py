@@ -1,0 +1,334 @@
+"""From labels or pairs to the two scatter matrices that every pair-based learner needs.
+
+    A = mean of (x - x')(x - x')ᵀ over similar pairs,   B = the same over dissimilar pairs.
+
+Pairs are an index view on the points (:class:`Pairs`): an (N, 2, d) array is never made. With class
+labels the scatter of *all* pairs follows exactly from class statistics (:func:`all_pairs_scatter`),
+without listing one; samplers (:class:`RandomPairs` …) are there for those who want fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+
+from .linalg import Matrix
+
+__all__ = [
+    "AllPairs",
+    "BalancedPairs",
+    "NeighborPairs",
+    "Pairs",
+    "RandomPairs",
+    "Scatter",
+    "all_pairs_scatter",
+    "make_sampler",
+    "pairs_scatter",
+]
+
+Indices = NDArray[np.integer]
+BLOCK_BYTES = 1 << 25
+"""Working memory of the blocked loops."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Labelled pairs of rows of X, by index.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        The points; shared, never copied.
+    left, right : (N,) integer arrays
+        Pair i is (X[left[i]], X[right[i]]).
+    y : (N,) array of -1 and +1, or None
+        +1 for similar, -1 for dissimilar.
+    """
+
+    X: Matrix
+    left: Indices
+    right: Indices
+    y: NDArray[np.integer] | None = None
+
+    @classmethod
+    def formed(cls, pairs: Matrix, y: NDArray[np.integer] | None = None) -> Pairs:
+        """View an (N, 2, d) array as pairs of rows of its (2N, d) reshape."""
+        rows = np.arange(2 * len(pairs), dtype=np.intp)
+        return cls(pairs.reshape(-1, pairs.shape[2]), rows[::2], rows[1::2], y)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def labels(self) -> NDArray[np.integer]:
+        """``y``, which must be there."""
+        if self.y is None:
+            raise ValueError("these pairs have no labels; pass y.")
+        return self.y
+
+    def take(self, chosen: NDArray) -> Pairs:
+        """The pairs at the given positions (or under a mask), on the same points."""
+        return Pairs(self.X, self.left[chosen], self.right[chosen], None if self.y is None else self.y[chosen])
+
+    def differences(self) -> Iterator[tuple[slice, Matrix]]:
+        """Yield (slice, X[left] - X[right]) block by block, about 32 MB at a time."""
+        step = max(1, BLOCK_BYTES // (8 * self.X.shape[1]))
+        for start in range(0, len(self), step):
+            block = slice(start, start + step)
+            yield block, self.X[self.left[block]] - self.X[self.right[block]]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Second moments of the differences of similar (A) and dissimilar (B) pairs.
+
+    ``n_similar`` and ``n_dissimilar`` count the pairs; A and B are averages over them.
+    """
+
+    A: Matrix
+    B: Matrix
+    n_similar: int
+    n_dissimilar: int
+
+
+def pairs_scatter(pairs: Pairs) -> Scatter:
+    """Scatter of labelled pairs.
+
+    Through the graph of the pairs where there are more pairs than points, O(Nd + nd²); from blocks
+    of differences otherwise, O(Nd²). Working memory: the graph (about 24 bytes a pair) and, where
+    the points lie far from the origin, one centred copy of them.
+    """
+    matrices, counts = [], []
+    for label, kind in ((1, "similar"), (-1, "dissimilar")):
+        chosen = np.flatnonzero(pairs.labels == label)
+        if not len(chosen):
+            raise ValueError(f"y has no {kind} pair (label {label:+d}); a metric needs pairs of both kinds.")
+        matrices.append(_summed_scatter(pairs.take(chosen)) / len(chosen))
+        counts.append(len(chosen))
+    return Scatter(matrices[0], matrices[1], counts[0], counts[1])
+
+
+def _summed_scatter(pairs: Pairs) -> Matrix:
+    """Σ (x - x')(x - x')ᵀ = Xᵀ(D - W)X, W the symmetric pair graph and D its degrees."""
+    n, d = pairs.X.shape
+    if len(pairs) <= n:
+        total = np.zeros((d, d))
+        for _, V in pairs.differences():
+            V = V.astype(np.float64, copy=False)
+            total += V.T @ V
+        return total
+    X = _near_origin(pairs.X)
+    graph = csr_array((np.ones(len(pairs)), (pairs.left, pairs.right)), shape=(n, n))
+    degree = np.bincount(pairs.left, minlength=n) + np.bincount(pairs.right, minlength=n)
+    total = np.zeros((d, d))
+    cross = np.zeros((d, d))
+    step = max(1, BLOCK_BYTES // (8 * d))
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        block = X[rows].astype(np.float64, copy=False)
+        weighted = block * np.sqrt(degree[rows, None])
+        total += weighted.T @ weighted
+        cross += block.T @ (graph[rows] @ X)
+    return total - cross - cross.T
+
+
+def _near_origin(X: Matrix) -> Matrix:
+    """X itself, or a centred copy if its mean is far from the origin (differences would cancel)."""
+    mean, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+    if np.all(np.abs(mean) <= 4.0 * spread):
+        return X
+    centred: Matrix = X - mean
+    return centred
+
+
+def all_pairs_scatter(X: Matrix, y: NDArray) -> Scatter:
+    """Scatter of all pairs of labelled points, exactly, without listing one: O(nd²).
+
+    With S_c the scatter of class c about its mean μ_c, n_c its size and μ the overall mean,
+
+        Σ_similar = Σ_c n_c S_c,   Σ_dissimilar = Σ_c (n - n_c) S_c + n Σ_c n_c (μ_c - μ)(μ_c - μ)ᵀ,
+
+    each a sum of positive terms.
+    """
+    classes, code, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    n = len(X)
+    n_similar = int(np.sum(sizes * (sizes - 1)) // 2)
+    n_dissimilar = n * (n - 1) // 2 - n_similar
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class ({classes[0]!r}), so there is no dissimilar pair; at least two classes are needed."
+        )
+    if n_similar == 0:
+        raise ValueError("every class in y has only one member, so there is no similar pair to learn from.")
+    membership = csr_array((np.ones(n), (code, np.arange(n))), shape=(len(classes), n))
+    origin = X.mean(axis=0, dtype=np.float64)
+    shifted = X - origin
+    means = (membership @ shifted) / sizes[:, None]
+    within = shifted - means[code]
+    similar = _weighted_gram(within, sizes[code])
+    balanced = bool(np.all(sizes == sizes[0]))
+    mixed = similar * ((n - sizes[0]) / sizes[0]) if balanced else _weighted_gram(within, n - sizes[code])
+    centre = sizes @ means / n
+    dissimilar = mixed + n * _weighted_gram(means - centre, sizes)
+    return Scatter(similar / n_similar, dissimilar / n_dissimilar, n_similar, n_dissimilar)
+
+
+def _weighted_gram(Z: Matrix, weight: NDArray) -> Matrix:
+    scaled = Z * np.sqrt(weight)[:, None]
+    return scaled.T @ scaled
+
+
+# --- samplers -------------------------------------------------------------------------------------------
+
+
+class PairSampler(Protocol):
+    """Anything that picks pairs of labelled points."""
+
+    def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs: ...
+
+
+@dataclass(frozen=True)
+class AllPairs:
+    """Every pair of points (i < j). For small n: O(n²) pairs are listed.
+
+    The estimators' default ``pairs="all"`` has the same effect at the cost of O(nd²), exactly.
+    """
+
+    def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
+        left, right = np.triu_indices(len(X), k=1)
+        return _labelled(X, y, left, right)
+
+
+@dataclass(frozen=True)
+class RandomPairs:
+    """Pairs of distinct points drawn uniformly, as in the paper.
+
+    Parameters
+    ----------
+    n_pairs : int, optional
+        How many; 1000 c (c - 1) for c classes by default (the paper's choice, after GMML). Drawn
+        with replacement. With many classes most of them are dissimilar: see :class:`BalancedPairs`.
+    """
+
+    n_pairs: int | None = None
+
+    def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
+        rng = check_random_state(random_state)
+        n = len(X)
+        left = rng.randint(n, size=_default_count(self.n_pairs, y))
+        right = (left + rng.randint(1, n, size=len(left))) % n
+        return _labelled(X, y, left, right)
+
+
+@dataclass(frozen=True)
+class BalancedPairs:
+    """As many similar as dissimilar pairs, both drawn uniformly (with replacement) from all of their kind.
+
+    Parameters
+    ----------
+    n_pairs : int, optional
+        How many in all; 1000 c (c - 1) by default.
+    """
+
+    n_pairs: int | None = None
+
+    def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
+        rng = check_random_state(random_state)
+        n_pairs = _default_count(self.n_pairs, y)
+        _, code, sizes = np.unique(y, return_inverse=True, return_counts=True)
+        order = np.argsort(code, kind="stable")
+        first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        n, half = len(X), n_pairs // 2
+
+        # Similar: the left point by its number of partners, the right one from the rest of its class.
+        weight = (sizes - 1.0)[code]
+        if not weight.any():
+            raise ValueError("every class in y has only one member, so there is no similar pair to draw.")
+        position = np.empty(n, dtype=np.intp)
+        position[order] = np.arange(n)
+        left = rng.choice(n, size=n_pairs - half, p=weight / weight.sum())
+        size, start = sizes[code[left]], first[code[left]]
+        shift = 1 + np.floor(rng.random_sample(len(left)) * (size - 1)).astype(np.intp)
+        right = order[start + (position[left] - start + shift) % size]
+
+        # Dissimilar: the right point from all points outside the block of the left one's class.
+        weight = (n - sizes).astype(float)[code]
+        if not weight.any():
+            raise ValueError("y has only one class, so there is no dissimilar pair to draw.")
+        other = rng.choice(n, size=half, p=weight / weight.sum())
+        size, start = sizes[code[other]], first[code[other]]
+        outside = np.floor(rng.random_sample(half) * (n - size)).astype(np.intp)
+        partner = order[(start + size + outside) % n]
+        return _labelled(X, y, np.concatenate([left, other]), np.concatenate([right, partner]))
+
+
+@dataclass(frozen=True)
+class NeighborPairs:
+    """Each point with its nearest points of the same class and of other classes.
+
+    Parameters
+    ----------
+    n_similar, n_dissimilar : int
+        Neighbours of each kind for every point (fewer where a class is smaller).
+    """
+
+    n_similar: int = 3
+    n_dissimilar: int = 3
+
+    def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
+        left, right = [], []
+        for label in np.unique(y):
+            inside, outside = np.flatnonzero(y == label), np.flatnonzero(y != label)
+            for pool, k in ((inside, min(self.n_similar, len(inside) - 1)), (outside, self.n_dissimilar)):
+                if k < 1 or not len(pool):
+                    continue
+                search = NearestNeighbors(n_neighbors=min(k, len(pool))).fit(X[pool])
+                found = search.kneighbors(None if pool is inside else X[inside], return_distance=False)
+                left.append(np.repeat(inside, found.shape[1]))
+                right.append(pool[found.ravel()])
+        if not left:
+            raise ValueError("y leaves no pair of neighbours to draw: one class with one member each.")
+        return _labelled(X, y, np.concatenate(left), np.concatenate(right))
+
+
+def make_sampler(pairs: object) -> PairSampler | None:
+    """Sampler for an estimator's ``pairs=``; None stands for all pairs, exactly.
+
+    Accepts "all", "random", "balanced", "neighbors", a number of random pairs, or any object with a
+    ``sample(X, y, random_state)`` method.
+    """
+    named: dict[str, PairSampler | None] = {
+        "all": None,
+        "random": RandomPairs(),
+        "balanced": BalancedPairs(),
+        "neighbors": NeighborPairs(),
+    }
+    if isinstance(pairs, str) and pairs in named:
+        return named[pairs]
+    if isinstance(pairs, (int, np.integer)) and not isinstance(pairs, bool) and pairs > 0:
+        return RandomPairs(int(pairs))
+    if hasattr(pairs, "sample"):
+        sampler: PairSampler = pairs
+        return sampler
+    raise ValueError(
+        f"pairs={pairs!r} is not understood; use {', '.join(map(repr, named))}, a positive number of random pairs, "
+        "or an object with a sample(X, y, random_state) method."
+    )
+
+
+def _default_count(n_pairs: int | None, y: NDArray) -> int:
+    if n_pairs is not None:
+        return n_pairs
+    c = len(np.unique(y))
+    return 1000 * c * (c - 1)
+
+
+def _labelled(X: Matrix, y: NDArray, left: Indices, right: Indices) -> Pairs:
+    return Pairs(X, left, right, np.where(np.asarray(y)[left] == np.asarray(y)[right], 1, -1))
