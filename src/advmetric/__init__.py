@@ -9,6 +9,7 @@ from .baselines.euclidean import Euclidean
 from .baselines.gmml import GMML
 from .datasets import list_datasets, load_dataset
 from .metric import Mahalanobis
+from .registry import Method, methods
 from .supervision import AllPairs, BalancedPairs, NeighborPairs, RandomPairs
 
 __version__ = "0.1.0"
@@ -21,8 +22,10 @@ __all__ = [
     "BalancedPairs",
     "Euclidean",
     "Mahalanobis",
+    "Method",
     "NeighborPairs",
     "RandomPairs",
     "list_datasets",
     "load_dataset",
+    "methods",
 ]

@@ -11,7 +11,16 @@ from sklearn.utils.validation import column_or_1d
 
 from .linalg import Matrix
 
-__all__ = ["check_choice", "check_number", "dimensions", "index_pairs", "pair_labels", "refuse_nonfinite"]
+__all__ = [
+    "check_choice",
+    "check_number",
+    "check_whole",
+    "dimensions",
+    "index_pairs",
+    "pair_labels",
+    "refuse_nonfinite",
+    "refuse_text",
+]
 
 
 def check_number(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False) -> None:
@@ -21,6 +30,13 @@ def check_number(name: str, value: Any, low: float, high: float = np.inf, *, ope
     if not np.isfinite(value) or value > high or value < low or (open_low and value == low):
         above = f"{'>' if open_low else '>='} {low:g}"
         raise ValueError(f"{name}={value!r} must be {above}" + (f" and <= {high:g}." if high < np.inf else "."))
+
+
+def check_whole(name: str, value: Any, low: int) -> None:
+    """Raise unless ``value`` is a whole number >= low."""
+    check_number(name, value, low)
+    if not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name}={value!r} must be a whole number (an int).")
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -39,6 +55,29 @@ def dimensions(X: Any) -> int:
         raise ValueError(f"X is not a regular array: its rows or pairs differ in length ({error}).") from error
 
 
+def refuse_text(X: Any, name: str) -> None:
+    """Raise if an array-like holds text that is not a number, naming the first place."""
+    values = np.asarray(X)
+    if values.dtype.kind not in "OSU" or values.ndim < 2:
+        return
+    for place, value in np.ndenumerate(values):
+        if isinstance(value, (str, bytes)):
+            try:
+                float(value)
+            except ValueError:
+                raise ValueError(
+                    f"{name} has the text {value!s:.40} at {_place(place)}, which is not a number. Encode text and "
+                    "categories as numbers first, for example with sklearn.preprocessing.OneHotEncoder."
+                ) from None
+
+
+def _place(place: Sequence[int], columns: Sequence[str] | None = None) -> str:
+    if len(place) == 3:
+        return f"pair {place[0]}, point {place[1]}, feature {place[2]}"
+    column = f"{place[1]}" if columns is None else f"{place[1]} ({columns[place[1]]!r})"
+    return f"row {place[0]}, column {column}"
+
+
 def refuse_nonfinite(X: Matrix, name: str, columns: Sequence[str] | None = None) -> None:
     """Raise if X has NaN or inf, naming the first place and the number of rows or pairs affected."""
     # The sum is finite unless an entry is not (or overflows): a pass without a temporary.
@@ -50,14 +89,10 @@ def refuse_nonfinite(X: Matrix, name: str, columns: Sequence[str] | None = None)
         return
     place = np.argwhere(flawed)[0]
     what = "NaN" if np.isnan(X[tuple(place)]) else "inf"
-    if X.ndim == 3:
-        where = f"pair {place[0]}, point {place[1]}, feature {place[2]}"
-    else:
-        column = f"{place[1]}" if columns is None else f"{place[1]} ({columns[place[1]]!r})"
-        where = f"row {place[0]}, column {column}"
     rows = int(flawed.reshape(len(X), -1).any(axis=1).sum())
+    kind = "pairs" if X.ndim == 3 else "rows"
     raise ValueError(
-        f"Input {name} contains {what} at {where} ({rows} {'pairs' if X.ndim == 3 else 'rows'} affected). "
+        f"Input {name} contains {what} at {_place(place, columns)} ({rows} {kind} affected). "
         "Drop or impute such entries first, for example with sklearn.impute.SimpleImputer."
     )
 
@@ -89,7 +124,7 @@ def pair_labels(y: Any, n_pairs: int) -> NDArray[np.integer]:
     if not valid.all():
         bad = int(np.flatnonzero(~valid)[0])
         raise ValueError(
-            f"y of pair {bad} is {labels[bad]!r}; labels of pairs must be +1 (similar) or -1 (dissimilar)."
+            f"y of pair {bad} is {labels.tolist()[bad]!r}; labels of pairs must be +1 (similar) or -1 (dissimilar)."
         )
     for label, kind in ((1, "similar"), (-1, "dissimilar")):
         if not np.any(labels == label):

@@ -21,7 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from .checks import dimensions, index_pairs, pair_labels, refuse_nonfinite
+from .checks import check_number, dimensions, index_pairs, pair_labels, refuse_nonfinite, refuse_text
 from .linalg import Matrix, Vector
 from .metric import Mahalanobis
 from .supervision import AllPairs, BalancedPairs, Pairs
@@ -42,8 +42,9 @@ class LabelledPoints:
     y: NDArray[np.integer]
 
 
-def _has_threshold(learner: Any) -> bool:
-    return hasattr(learner, "threshold_")
+def _decides_on_pairs(learner: Any) -> bool:
+    """Whether there is a threshold, or may be one after ``fit`` (scikit-learn's meta-estimators look before it)."""
+    return hasattr(learner, "threshold_") or not hasattr(learner, "components_")
 
 
 class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -84,10 +85,18 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _fit(self, X: Any, y: Any, **extra: Any) -> MetricLearner:
         self._check_params()
         data = self._check_data(X, y)
-        if _has_threshold(self):
+        if hasattr(self, "threshold_"):
             del self.threshold_
         self._fitted_on_pairs = isinstance(data, Pairs)
-        self.components_ = self._learn(data, **extra)
+        # Overflow shows in the result: one clear error instead of NumPy's warnings.
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            components = self._learn(data, **extra)
+        if not np.isfinite(components).all():
+            raise ValueError(
+                f"{type(self).__name__} overflows on data of this scale; standardise the features of X first, for "
+                "example with sklearn.preprocessing.StandardScaler."
+            )
+        self.components_ = components
         if isinstance(data, Pairs):
             self.calibrate_threshold(data, data.labels)
         return self
@@ -109,13 +118,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"{type(self).__name__} did not converge in {self.n_iter_} iterations: {message}. "
                 "Raise max_iter or tol, or change the solver's settings.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     # --- checking input ---------------------------------------------------------------------------------
 
     def _check_data(self, X: Any, y: Any) -> LabelledPoints | Pairs:
-        if dimensions(X) == 3 or (self.preprocessor is not None and dimensions(X) == 2):
+        if self._holds_pairs(X):
             if "pairs" not in self.supervision:
                 raise ValueError(
                     f"{type(self).__name__} learns from points with class labels (X of shape (n, d)), not from pairs."
@@ -127,18 +136,24 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(
                 f"{type(self).__name__} learns from pairs (X of shape (N, 2, d), y of -1 and +1), not from points."
             )
+        refuse_text(X, "X")
         points, labels = validate_data(self, X, y, dtype=_FLOATS, ensure_all_finite=False, ensure_min_samples=2)
         refuse_nonfinite(points, "X", getattr(self, "feature_names_in_", None))
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has only one class ({self.classes_[0]!r}); at least two classes are needed to learn a metric."
+                f"y has only one class ({self.classes_.tolist()[0]!r}); at least two are needed to learn a metric."
             )
         return LabelledPoints(points, codes)
 
+    def _holds_pairs(self, X: Any) -> bool:
+        """Whether X is pairs (formed, or of row numbers of the preprocessor) rather than points."""
+        return isinstance(X, Pairs) or dimensions(X) == 3 or (self.preprocessor is not None and dimensions(X) == 2)
+
     def _check_points(self, X: Any) -> Matrix:
         check_is_fitted(self, "components_")
+        refuse_text(X, "X")
         points: Matrix = validate_data(self, X, reset=False, dtype=_FLOATS, ensure_all_finite=False)
         refuse_nonfinite(points, "X", getattr(self, "feature_names_in_", None))
         return points
@@ -150,8 +165,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not reset:
             check_is_fitted(self, "components_")
         if dimensions(pairs) == 2 and self.preprocessor is not None:
+            refuse_text(self.preprocessor, "preprocessor")
             points = check_array(self.preprocessor, dtype=_FLOATS, ensure_all_finite=False, input_name="preprocessor")
-            refuse_nonfinite(points, "preprocessor")
+            refuse_nonfinite(points, "preprocessor", getattr(self.preprocessor, "columns", None))
             left, right = index_pairs(pairs, len(points))
             view = Pairs(points, left, right)
         else:
@@ -161,6 +177,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     f"pairs must have shape (N, 2, d) with N, d >= 1, got {formed.shape}. "
                     "For pairs of row numbers, shape (N, 2), set preprocessor to the points."
                 )
+            refuse_text(formed, "pairs")
             formed = check_array(formed, dtype=_FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
             refuse_nonfinite(formed, "pairs")
             view = Pairs.formed(formed)
@@ -223,12 +240,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # --- decisions on pairs -----------------------------------------------------------------------------
 
-    @available_if(_has_threshold)
+    @available_if(_decides_on_pairs)
     def decision_function(self, pairs: ArrayLike | Pairs) -> Vector:
-        """``threshold_`` minus the distance: positive for pairs called similar."""
-        return self.threshold_ - self.pair_distance(pairs)
+        """``threshold_`` minus the distance: not negative for pairs called similar."""
+        distances = self.pair_distance(pairs)
+        return self.threshold_ - distances
 
-    @available_if(_has_threshold)
+    @available_if(_decides_on_pairs)
     def predict(self, pairs: ArrayLike | Pairs) -> NDArray[np.integer]:
         """+1 for pairs no farther apart than ``threshold_``, -1 for the others."""
         return np.where(self.decision_function(pairs) >= 0.0, 1, -1)
@@ -239,7 +257,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Given points with class labels instead of pairs, the score is over all pairs of points, or
         over 10⁶ pairs drawn evenly from both kinds for more than 1500 points.
         """
-        if dimensions(X) == 3 or (self.preprocessor is not None and dimensions(X) == 2):
+        if self._holds_pairs(X):
             pairs = self._check_pairs(X, y)
         else:
             points, labels = self._check_points(X), column_or_1d(y)
@@ -253,6 +271,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def set_threshold(self, threshold: float) -> MetricLearner:
         """Call pairs similar up to this distance."""
         check_is_fitted(self, "components_")
+        check_number("threshold", threshold, -np.inf)
         self.threshold_ = float(threshold)
         return self
 

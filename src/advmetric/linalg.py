@@ -43,7 +43,7 @@ def spd_factor(M: Matrix) -> Matrix:
 class Geodesic:
     """The geodesic t ↦ A⁻¹ #_t B from A⁻¹ (t = 0) to B (t = 1) on the SPD cone.
 
-    One Cholesky factorisation and one symmetric eigendecomposition serve every t:
+    Two Cholesky factorisations and one eigendecomposition serve every t:
 
         A⁻¹ #_t B = W Σᵗ Wᵀ,   W Wᵀ = A⁻¹,   W Σ Wᵀ = B,   Σ = eigenvalues of A B.
 
@@ -60,7 +60,9 @@ class Geodesic:
 
     @classmethod
     def between(cls, A: Matrix, B: Matrix) -> Geodesic:
-        """Decompose the geodesic from A⁻¹ to B. Cost: O(d³), one ``eigh``.
+        """Decompose the geodesic from A⁻¹ to B.
+
+        Cost: O(d³), one ``eigh`` (and an SVD where the condition number of AB exceeds 10⁸).
 
         Raises
         ------
@@ -69,19 +71,17 @@ class Geodesic:
         """
         a, b = _mean_eigenvalue(A), _mean_eigenvalue(B)
         K, L = _cholesky(A / a), _cholesky(B / b)
-        tiny = np.finfo(float).tiny
         if _condition(K) <= _condition(L):
-            # A = KKᵀ, KᵀBK = UΣUᵀ, W = K⁻ᵀU, V = KU.
-            sigma, U = np.linalg.eigh(symmetrize(K.T @ (B / b) @ K))
+            # A = KKᵀ, KᵀL = U S Zᵀ, Σ = S², W = K⁻ᵀU, V = KU.
+            S, U = _left_singular(K.T @ L)
             W = solve_triangular(K, U, lower=True, trans="T", check_finite=False) / np.sqrt(a)
             V = (K @ U) * np.sqrt(a)
         else:
-            # B = LLᵀ, LᵀAL = UΣUᵀ, W = LUΣ^{-1/2}, V = L⁻ᵀUΣ^{1/2}.
-            sigma, U = np.linalg.eigh(symmetrize(L.T @ (A / a) @ L))
-            root = np.sqrt(np.maximum(sigma, tiny))
-            W = (L @ U) / root / np.sqrt(a)
-            V = solve_triangular(L, U, lower=True, trans="T", check_finite=False) * root * np.sqrt(a)
-        return cls(W, V, np.log(np.maximum(sigma, tiny)) + np.log(a) + np.log(b))
+            # B = LLᵀ, LᵀK = U S Zᵀ, Σ = S², W = LUS⁻¹, V = L⁻ᵀUS.
+            S, U = _left_singular(L.T @ K)
+            W = (L @ U) / S / np.sqrt(a)
+            V = solve_triangular(L, U, lower=True, trans="T", check_finite=False) * S * np.sqrt(a)
+        return cls(W, V, 2.0 * np.log(S) + np.log(a) + np.log(b))
 
     def factor(self, t: float) -> Matrix:
         """Return F with A⁻¹ #_t B = F Fᵀ."""
@@ -111,8 +111,9 @@ def geometric_mean(P: Matrix, Q: Matrix, t: float = 0.5) -> Matrix:
 
     Notes
     -----
-    With P = KKᵀ and K⁻¹QK⁻ᵀ = UΣUᵀ the mean is (KUΣ^{t/2})(KUΣ^{t/2})ᵀ; the better conditioned
-    of P and Q is taken as the base (P #_t Q = Q #_{1-t} P). O(d³), one ``eigh``.
+    With P = KKᵀ, Q = LLᵀ and K⁻¹L = U S Zᵀ the mean is (KUSᵗ)(KUSᵗ)ᵀ; the better conditioned of P
+    and Q is taken as the base (P #_t Q = Q #_{1-t} P). O(d³), one ``eigh`` (and an SVD where the
+    condition number of P⁻¹Q exceeds 10⁸).
 
     References
     ----------
@@ -120,17 +121,27 @@ def geometric_mean(P: Matrix, Q: Matrix, t: float = 0.5) -> Matrix:
     """
     p, q = _mean_eigenvalue(P), _mean_eigenvalue(Q)
     K, L = _cholesky(P / p), _cholesky(Q / q)
-    base, other, s = (K, Q / q, t) if _condition(K) <= _condition(L) else (L, P / p, 1.0 - t)
-    half = solve_triangular(base, other, lower=True, check_finite=False)
-    inner = solve_triangular(base, half.T, lower=True, check_finite=False)
-    sigma, U = np.linalg.eigh(symmetrize(inner))
-    F = (base @ U) * np.maximum(sigma, np.finfo(float).tiny) ** (0.5 * s)
+    base, other, s = (K, L, t) if _condition(K) <= _condition(L) else (L, K, 1.0 - t)
+    S, U = _left_singular(solve_triangular(base, other, lower=True, check_finite=False))
+    F = (base @ U) * S**s
     return np.exp((1.0 - t) * np.log(p) + t * np.log(q)) * (F @ F.T)
 
 
 def _cholesky(M: Matrix) -> Matrix:
     K: Matrix = cholesky(M, lower=True, check_finite=False)
     return K
+
+
+def _left_singular(C: Matrix) -> tuple[Vector, Matrix]:
+    """Singular values and left singular vectors of C; no value is smaller than the least float.
+
+    From CCᵀ, at half the cost of an SVD, unless squaring would leave the small values few digits.
+    """
+    squares, U = np.linalg.eigh(C @ C.T)
+    if squares[0] > 1e-8 * squares[-1]:
+        return np.sqrt(squares), U
+    U, values, _ = np.linalg.svd(C)
+    return np.maximum(values, np.finfo(float).tiny), U
 
 
 def _condition(K: Matrix) -> float:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ _FORMAT = "advmetric-metric"
 _VERSION = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mahalanobis:
     """A Mahalanobis distance, callable on two vectors.
 
@@ -54,6 +54,8 @@ class Mahalanobis:
         if components.ndim != 2 or not np.isfinite(components).all():
             raise ValueError("components must be a finite (r, d) array.")
         object.__setattr__(self, "components", components)
+        if self.threshold is not None:
+            object.__setattr__(self, "threshold", float(self.threshold))
         if self.feature_names is not None:
             names = tuple(str(name) for name in self.feature_names)
             if len(names) != components.shape[1]:
@@ -91,19 +93,20 @@ class Mahalanobis:
         header = {
             "format": _FORMAT,
             "version": _VERSION,
-            "threshold": None if self.threshold is None else float(self.threshold),
+            "threshold": self.threshold,
             "feature_names": self.feature_names,
             "sha256": self._digest(),
         }
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        # Opened, not mkstemp'd, so that the file gets the permissions that a new file of the user's has.
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         try:
-            with os.fdopen(descriptor, "wb") as stream:
+            with open(temporary, "xb") as stream:
                 np.savez(stream, header=np.array(json.dumps(header)), components=self.components)
                 stream.flush()
                 os.fsync(stream.fileno())
             os.replace(temporary, target)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
     @classmethod

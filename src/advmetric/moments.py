@@ -14,22 +14,32 @@ import numpy as np
 from scipy.linalg import eigh as generalised_eigh
 from scipy.linalg import inv
 
-from .checks import check_number
+from .checks import check_number, check_whole
 from .learner import LabelledPoints, MetricLearner
 from .linalg import Geodesic, Matrix, symmetrize
 from .supervision import Pairs, Scatter, all_pairs_scatter, make_sampler, pairs_scatter
 
 __all__ = ["MomentLearner", "Moments", "moments_of"]
 
+_SINGULAR = (
+    "The pairs leave some directions without any spread, and reg is too small to fill them in; "
+    "use a larger reg (the default is 1e-3)."
+)
+
 
 def moments_of(data: LabelledPoints | Pairs, pairs: object = "all", random_state: Any = None) -> Scatter:
     """Scatter of checked data: of its pairs, of all pairs of its points, or of sampled ones."""
-    if isinstance(data, Pairs):
-        return pairs_scatter(data)
-    sampler = make_sampler(pairs)
-    if sampler is None:
-        return all_pairs_scatter(data.X, data.y)
-    return pairs_scatter(sampler.sample(data.X, data.y, random_state))
+    sampler = None if isinstance(data, Pairs) else make_sampler(pairs)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(data, Pairs):
+            scatter = pairs_scatter(data)
+        elif sampler is None:
+            scatter = all_pairs_scatter(data.X, data.y)
+        else:
+            scatter = pairs_scatter(sampler.sample(data.X, data.y, random_state))
+    if not (np.isfinite(scatter.A).all() and np.isfinite(scatter.B).all()):
+        raise ValueError("The squares of some features of X overflow; rescale them, for example with StandardScaler.")
+    return scatter
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,10 @@ class Moments:
         d = len(self.A)
         if n_components is None or n_components >= d:
             return self
-        _, vectors = generalised_eigh(self.B, self.A, subset_by_index=(d - n_components, d - 1), check_finite=False)
+        try:
+            _, vectors = generalised_eigh(self.B, self.A, subset_by_index=(d - n_components, d - 1), check_finite=False)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(_SINGULAR) from error
         Q, _ = np.linalg.qr(vectors)
         return Moments(symmetrize(Q.T @ self.A @ Q), symmetrize(Q.T @ self.B @ Q), Q)
 
@@ -75,10 +88,7 @@ class Moments:
         try:
             return Geodesic.between(self.A, self.B)
         except np.linalg.LinAlgError as error:
-            raise ValueError(
-                "The pairs leave some directions without any spread, and reg is too small to fill them in; "
-                "use a larger reg (the default is 1e-3)."
-            ) from error
+            raise ValueError(_SINGULAR) from error
 
     def weighted(self, t: float) -> tuple[Matrix, Matrix]:
         """(A_t, B_t) whose midpoint A_t⁻¹ # B_t is A⁻¹ #_t B.
@@ -111,17 +121,17 @@ class MomentLearner(MetricLearner):
         check_number("t", self.t, 0.0, 1.0)
         check_number("reg", self.reg, 0.0)
         if self.n_components is not None:
-            check_number("n_components", self.n_components, 1)
-            if int(self.n_components) != self.n_components:
-                raise ValueError(f"n_components={self.n_components!r} must be a whole number or None.")
+            check_whole("n_components", self.n_components, 1)
+        if not isinstance(self.average, (bool, np.bool_)):
+            raise TypeError(f"average must be True or False, got {self.average!r}.")
         make_sampler(self.pairs)
 
     def _moments(self, data: LabelledPoints | Pairs) -> Moments:
         d = self.n_features_in_
         if self.n_components is not None and self.n_components > d:
             raise ValueError(f"n_components={self.n_components} is more than the {d} features of X.")
-        scatter = moments_of(data, self.pairs, self.random_state)
         prior = check_prior(self.prior, d)
+        scatter = moments_of(data, self.pairs, self.random_state)
         return Moments.regularised(scatter, self.reg, prior, self.average).leading(self.n_components)
 
 
@@ -131,7 +141,10 @@ def check_prior(prior: Any, d: int) -> Matrix | None:
         if prior != "identity":
             raise ValueError(f"prior={prior!r} is not known; use 'identity' or a positive definite (d, d) array.")
         return None
-    matrix = np.asarray(prior, dtype=float)
+    try:
+        matrix = np.asarray(prior, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"prior is not numeric ({error}); use 'identity' or a ({d}, {d}) array.") from error
     if matrix.shape != (d, d):
         raise ValueError(f"prior has shape {matrix.shape}; a ({d}, {d}) array is needed for {d} features.")
     if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-12 * np.abs(matrix).max()):

@@ -64,4 +64,6 @@ def best_threshold(
         return float(0.5 * ordered[0]) if ordered[0] > 0 else float(-np.finfo(float).tiny)
     if k == len(ordered):
         return float(ordered[-1])
-    return float(0.5 * (ordered[k - 1] + ordered[k]))
+    middle = 0.5 * (ordered[k - 1] + ordered[k])
+    # Between neighbouring floats there is no middle: it may round up to the pair that it should exclude.
+    return float(middle if middle < ordered[k] else ordered[k - 1])

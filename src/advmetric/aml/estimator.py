@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import check_choice, check_number
+from ..checks import check_choice, check_number, check_whole
 from ..learner import LabelledPoints
 from ..linalg import Matrix
 from ..moments import MomentLearner, Moments
@@ -153,7 +154,7 @@ class AML(MomentLearner):
         check_number("alpha", self.alpha, 0.0)
         check_number("beta", self.beta, 0.0, open_low=True)
         check_number("tol", self.tol, 0.0)
-        check_number("max_iter", self.max_iter, 1)
+        check_whole("max_iter", self.max_iter, 1)
         check_choice("solver", self.solver, SOLVERS)
         check_choice("adversary", self.adversary, tuple(ADVERSARIES))
         if self.step_size is not None:
@@ -215,7 +216,7 @@ class AML(MomentLearner):
         return adversarial
 
     def _pairs_for_adversary(self, X: Any, y: Any) -> Pairs:
-        if np.ndim(X) == 3 or self.preprocessor is not None:
+        if self._holds_pairs(X):
             return self._check_pairs(X, y)
         points = self._check_points(X)
         labels = np.asarray(y)
@@ -242,14 +243,30 @@ def solve(
     """Minimise D for given moments; ``start``, the state of a solution at the same t, warm-starts it."""
     opponent = make_adversary(adversary, alpha, beta)
     A, B = moments.weighted(t)
+    # D is linear in (A, B). Where it is about 1, its squares do not overflow, whatever the scale of the data; a power
+    # of two rounds nothing. A fixed step size is in the data's own units.
+    unit = 1.0 if step_size is not None else _power_of_two(np.sqrt(np.trace(A)) * np.sqrt(np.trace(B)))
+    A, B = A / unit, B / unit
+
+    def in_units(iteration: int, value: float, slope: float) -> None:
+        if monitor:
+            monitor(iteration, unit * value, slope)
+
     if solver == "projected-gradient":
-        return projected_gradient(A, B, opponent, step_size=step_size, tol=tol, max_iter=max_iter, monitor=monitor)
-    if start is None:
-        start = starting_point(evaluate(moments.geodesic.at(t), A, B, opponent), opponent)
+        found = projected_gradient(A, B, opponent, step_size=step_size, tol=tol, max_iter=max_iter, monitor=in_units)
     else:
-        start = start.against(opponent, start.lam)
-    method = geodesic if solver == "geodesic" else alternating
-    return method(start, tol=tol, max_iter=max_iter, monitor=monitor)
+        if start is None:
+            start = starting_point(evaluate(moments.geodesic.at(t), A, B, opponent), opponent)
+        else:
+            start = start.against(opponent, start.lam)
+        method = geodesic if solver == "geodesic" else alternating
+        found = method(start, tol=tol, max_iter=max_iter, monitor=in_units)
+    return replace(found, objective=[unit * value for value in found.objective])
+
+
+def _power_of_two(size: float) -> float:
+    """The power of two next above ``size`` (1 for 0)."""
+    return float(np.ldexp(1.0, np.frexp(size)[1]))
 
 
 def components_of(solution: Solution, moments: Moments) -> Matrix:

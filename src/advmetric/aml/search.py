@@ -15,7 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
-from ..checks import check_choice, check_number
+from ..checks import check_choice, check_whole
 from ..learner import LabelledPoints, MetricLearner
 from ..linalg import Matrix
 from ..metric import Mahalanobis
@@ -129,7 +129,9 @@ class AMLCV(MetricLearner):
 
     def _check_params(self) -> None:
         check_choice("adversary", self.adversary, tuple(ADVERSARIES))
-        check_number("n_neighbors", self.n_neighbors, 1)
+        check_whole("n_neighbors", self.n_neighbors, 1)
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise TypeError(f"scoring must be the name of a scorer, a callable or None, got {self.scoring!r}.")
         for candidate in self._candidates():
             self._estimator(candidate)._check_params()
 
@@ -142,7 +144,8 @@ class AMLCV(MetricLearner):
     def _values(self, name: str) -> list[Any]:
         """The values to try for one parameter; a single value stands for itself."""
         given = getattr(self, name)
-        values = [given] if given is None or np.ndim(given) == 0 else list(given)
+        one = isinstance(given, str) or not np.iterable(given) or (name == "priors" and getattr(given, "ndim", 1) == 2)
+        values = [given] if one else list(given)
         if not values:
             raise ValueError(f"{name} is empty; give at least one value to try.")
         return values
@@ -153,7 +156,8 @@ class AMLCV(MetricLearner):
 
     def _learn(self, data: LabelledPoints | Pairs, **extra: Any) -> Matrix:
         candidates = self._candidates()
-        folds = list(self._folds(data.labels if isinstance(data, Pairs) else data.y))
+        self._check_grid()
+        folds = list(self._folds(data))
         spaces = len(self._values("priors")) * len(self._values("regs")) * len(self._values("n_components"))
         chunk = len(candidates) // spaces
         tasks = [(fold, space) for fold in range(len(folds)) for space in range(spaces)]
@@ -182,11 +186,29 @@ class AMLCV(MetricLearner):
         self.n_iter_, self.converged_, self.objective_ = best.n_iter_, best.converged_, best.objective_
         return best.components_
 
-    def _folds(self, y: NDArray) -> Iterator[tuple[NDArray, NDArray]]:
+    def _check_grid(self) -> None:
+        """Raise if a candidate does not fit the features, before any is tried."""
+        d = self.n_features_in_
+        for r in self._values("n_components"):
+            if r is not None and r > d:
+                raise ValueError(f"n_components={r} is more than the {d} features of X.")
+        for prior in self._values("priors"):
+            check_prior(prior, d)
+
+    def _folds(self, data: LabelledPoints | Pairs) -> Iterator[tuple[NDArray, NDArray]]:
+        y = data.labels if isinstance(data, Pairs) else data.y
         cv = self.cv
         if isinstance(cv, (int, np.integer)):
-            # Small classes allow fewer folds than asked for.
-            cv = int(min(cv, np.bincount(np.unique(y, return_inverse=True)[1]).max()))
+            # Small classes allow fewer folds than asked for; on pairs, each fold needs both kinds.
+            sizes = np.unique(y, return_counts=True)[1]
+            allowed = int(sizes.min() if isinstance(data, Pairs) else sizes.max())
+            if allowed < 2:
+                raise ValueError(
+                    "cross-validation needs at least two pairs of each kind."
+                    if isinstance(data, Pairs)
+                    else "cross-validation needs a class in y with at least two members."
+                )
+            cv = min(int(cv), allowed)
         folds: Iterator[tuple[NDArray, NDArray]] = check_cv(cv, y, classifier=True).split(np.zeros(len(y)), y)
         return folds
 
@@ -201,7 +223,8 @@ class AMLCV(MetricLearner):
         results: dict[str, Any] = {}
         for name in candidates[0]:
             column = np.empty(len(candidates), dtype=object)
-            column[:] = [candidate[name] for candidate in candidates]
+            for i, candidate in enumerate(candidates):
+                column[i] = candidate[name]
             results[f"param_{name}"] = column
         results["params"] = candidates
         for fold, row in enumerate(scores):
