@@ -89,7 +89,7 @@ class PrintedAdversary(DerivedAdversary):
     """Eq. 12 as printed, for comparison with the derived one (docs/paper-notes.md, erratum 1).
 
     f_S(λ) = λ + αβ²λ⁵/(2 + β²λ²)², f_D(λ) = 1/λ + αβ²λ/(2 + β²)². The second term of f_D makes
-    large distances between dissimilar points costly. The pairs themselves (Eq. 8) are printed right.
+    large distances between dissimilar points costly. The pairs themselves (Eq. 9) are printed right.
     """
 
     def __init__(self, alpha: float, beta: float) -> None:
