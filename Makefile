@@ -10,12 +10,12 @@ help:  ## list the commands
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plots]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plots,fast,ot]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,all]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@ $(VENV)/.run
 
 reproduce: $(VENV)/.run  ## compare the methods on the bundled data and write results/report.html

@@ -28,8 +28,9 @@ def check_number(name: str, value: Any, low: float, high: float = np.inf, *, ope
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {value!r}.")
     if not np.isfinite(value) or value > high or value < low or (open_low and value == low):
-        above = f"{'>' if open_low else '>='} {low:g}"
-        raise ValueError(f"{name}={value!r} must be {above}" + (f" and <= {high:g}." if high < np.inf else "."))
+        above = f" {'>' if open_low else '>='} {low:g}" if low > -np.inf else ""
+        below = f" and <= {high:g}" if high < np.inf else ""
+        raise ValueError(f"{name}={value!r} must be a finite number{above}{below}.")
 
 
 def check_whole(name: str, value: Any, low: int) -> None:

@@ -88,15 +88,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if hasattr(self, "threshold_"):
             del self.threshold_
         self._fitted_on_pairs = isinstance(data, Pairs)
-        # Overflow shows in the result: one clear error instead of NumPy's warnings.
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            components = self._learn(data, **extra)
-        if not np.isfinite(components).all():
-            raise ValueError(
-                f"{type(self).__name__} overflows on data of this scale; standardise the features of X first, for "
-                "example with sklearn.preprocessing.StandardScaler."
-            )
-        self.components_ = components
+        self.components_ = self._learn_finite(data, **extra)
         if isinstance(data, Pairs):
             self.calibrate_threshold(data, data.labels)
         return self
@@ -108,6 +100,21 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Return the (r, d) components of the metric learned from checked data."""
         raise TypeError(f"{type(self).__name__} does not say how it learns: implement _learn.")
 
+    def _learn_finite(self, data: LabelledPoints | Pairs, **extra: Any) -> Matrix:
+        """Learn; where numbers overflow, raise one clear error instead of NumPy's warnings."""
+        flaw: Exception | None = None
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            try:
+                components = self._learn(data, **extra)
+                if np.isfinite(components).all():
+                    return components
+            except np.linalg.LinAlgError as error:
+                flaw = error
+        raise ValueError(
+            f"{type(self).__name__} finds no finite metric: the features of X are too large, too small or too far from "
+            "independent. Standardise them first, for example with sklearn.preprocessing.StandardScaler."
+        ) from flaw
+
     def _report(self, objective: Sequence[float], converged: bool, message: str) -> None:
         """Record how an iterative solver ended; warn unless it converged."""
         self.objective_ = np.asarray(objective, dtype=float)
@@ -118,7 +125,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"{type(self).__name__} did not converge in {self.n_iter_} iterations: {message}. "
                 "Raise max_iter or tol, or change the solver's settings.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     # --- checking input ---------------------------------------------------------------------------------

@@ -78,11 +78,13 @@ class Pairs:
         return Pairs(self.X, self.left[chosen], self.right[chosen], None if self.y is None else self.y[chosen])
 
     def differences(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield (slice, X[left] - X[right]) block by block, about 32 MB at a time."""
+        """Yield (slice, X[left] - X[right]) block by block, about 32 MB at a time, in double precision."""
         step = max(1, BLOCK_BYTES // (8 * self.X.shape[1]))
         for start in range(0, len(self), step):
             block = slice(start, start + step)
-            yield block, self.X[self.left[block]] - self.X[self.right[block]]
+            V = self.X[self.left[block]].astype(np.float64, copy=False)
+            V -= self.X[self.right[block]]
+            yield block, V
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,6 @@ def _summed_scatter(pairs: Pairs) -> Matrix:
     if len(pairs) <= n:
         total = np.zeros((d, d))
         for _, V in pairs.differences():
-            V = V.astype(np.float64, copy=False)
             total += V.T @ V
         return total
     X = _near_origin(pairs.X)

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ..linalg import Vector
-from .spectral import SpectralFunction, contracted, expanded, identity, reciprocal, shrunk
+from .spectral import SpectralFunction, contracted, contraction, expanded, identity, reciprocal, shrunk
 
 __all__ = ["ADVERSARIES", "Adversary", "DerivedAdversary", "ExpandingAdversary", "PrintedAdversary", "make_adversary"]
 
@@ -74,8 +74,7 @@ class DerivedAdversary(Adversary):
         self.dissimilar = self.kappa * reciprocal()
 
     def stretch_similar(self, lam: Vector) -> Vector:
-        s2 = self.beta * lam**2
-        return s2 / (2.0 + s2)
+        return contraction(self.beta, lam)
 
     def stretch_dissimilar(self, lam: Vector) -> Vector:
         return np.full_like(lam, self.beta / (2.0 + self.beta))
@@ -120,7 +119,7 @@ class ExpandingAdversary(Adversary):
         self.dissimilar = reciprocal() + alpha * shrunk(self.bound)
 
     def stretch_similar(self, lam: Vector) -> Vector:
-        return 1.0 / (1.0 - lam / self.bound)
+        return self.bound / (self.bound - lam)
 
     def stretch_dissimilar(self, lam: Vector) -> Vector:
         return 1.0 / (1.0 + lam / self.bound)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..linalg import Matrix, Vector
 
-__all__ = ["Pole", "SpectralFunction", "contracted", "expanded", "identity", "reciprocal", "shrunk"]
+__all__ = ["Pole", "SpectralFunction", "contracted", "contraction", "expanded", "identity", "reciprocal", "shrunk"]
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,24 @@ def reciprocal() -> SpectralFunction:
     )
 
 
-# Weights of the products of (u², uq, uω, qω, ω²) in the first difference of g, below.
+# Weights of the products of sin⁴, sin³cos, sin²cos², sin cos³, cos⁴ in the first difference of g, below.
 _CONTRACTED = np.array(
     [[1, 0, 2, 0, 1], [0, 2, 0, 1, 0], [2, 0, 1, 0, 0], [0, 1, 0, 0, 0], [1, 0, 0, 0, 0]],
     dtype=float,
 )
+
+
+def contraction(beta: float, lam: Vector) -> Vector:
+    """u(λ) = βλ²/(2 + βλ²): what is left of the difference of a similar pair."""
+    sine, _ = _angle(beta, lam)
+    return sine**2
+
+
+def _angle(beta: float, lam: Vector) -> tuple[Vector, Vector]:
+    """Sine and cosine of the angle with u = sin², 1 - u = cos²: βλ² itself might overflow."""
+    s = np.sqrt(0.5 * beta) * lam
+    hypotenuse = np.hypot(1.0, s)
+    return s / hypotenuse, 1.0 / hypotenuse
 
 
 def contracted(beta: float) -> SpectralFunction:
@@ -135,45 +148,42 @@ def contracted(beta: float) -> SpectralFunction:
 
         β² [4(λ⁴+λ³μ+λ²μ²+λμ³+μ⁴) + 4βλ²μ²(λ²+λμ+μ²) + β²λ⁴μ⁴] / [(2+βλ²)²(2+βμ²)²]
 
-    written in u, ω = 1 - u and q = √(uω), all in [0, 1]: no overflow, and a product of rank five.
-    On the diagonal it is u²(5 - 4u).
+    written in the sine and cosine with u = sin²: no overflow, and a product of rank five. On the
+    diagonal it is u²(5 - 4u).
     """
 
-    def split(lam: Vector) -> tuple[Vector, Vector]:
-        s2 = beta * lam**2
-        return s2 / (2.0 + s2), 2.0 / (2.0 + s2)
-
     def value(lam: Vector) -> Vector:
-        u, _ = split(lam)
-        return lam * u**2
+        return lam * contraction(beta, lam) ** 2
 
     def slope(lam: Vector) -> Vector:
-        u, _ = split(lam)
+        u = contraction(beta, lam)
         return u**2 * (5.0 - 4.0 * u)
 
     def difference(lam: Vector) -> Matrix:
-        u, omega = split(lam)
-        q = np.sqrt(u * omega)
-        powers = np.stack([u**2, u * q, u * omega, q * omega, omega**2])
+        sine, cosine = _angle(beta, lam)
+        powers = np.stack([sine ** (4 - k) * cosine**k for k in range(5)])
         return powers.T @ _CONTRACTED @ powers
 
     z = np.sqrt(2.0 / beta)
-    return SpectralFunction(value, slope, difference, (Pole(-1j * z, -4.0 / beta, 2j / (z * beta**2)),))
+    return SpectralFunction(value, slope, difference, (Pole(-1j * z, -2.0 * z**2, 0.5j * z**3),))
 
 
 def expanded(q: float) -> SpectralFunction:
     """f(λ) = λ/(1 - λ/q)² on λ < q: the loss of an expanded similar pair."""
 
+    def room(lam: Vector) -> Vector:
+        # Not 1 - λ/q, whose rounding counts near the barrier.
+        return (q - lam) / q
+
     def value(lam: Vector) -> Vector:
-        return lam / (1.0 - lam / q) ** 2
+        return lam / room(lam) ** 2
 
     def slope(lam: Vector) -> Vector:
-        return (1.0 + lam / q) / (1.0 - lam / q) ** 3
+        return (1.0 + lam / q) / room(lam) ** 3
 
     def difference(lam: Vector) -> Matrix:
-        x = lam / q
-        gap = (1.0 - x) ** 2
-        return (1.0 - np.outer(x, x)) / np.outer(gap, gap)
+        y = room(lam)
+        return (y[:, None] + np.outer(lam / q, y)) / np.outer(y**2, y**2)
 
     return SpectralFunction(value, slope, difference, (Pole(q, q**2, q**3),))
 

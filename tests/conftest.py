@@ -1,0 +1,95 @@
+"""What the tests of the contract share: the learners, and data for each kind of supervision."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import advmetric
+from advmetric import AML, AMLCV, GMML, NeighborPairs, load_dataset
+
+SMALL_GRID: dict[str, Any] = {"alphas": (0.0, 1.0), "betas": (1.0,), "ts": (0.25, 0.5), "cv": 2}
+
+LEARNERS = {method.name: method.estimator() for method in advmetric.methods()} | {"AMLCV": AMLCV(**SMALL_GRID)}
+"""Every learner: what is in ``advmetric.methods()`` is held to the contract."""
+
+FURTHER_SETTINGS = [
+    AML(solver="projected-gradient"),
+    AML(solver="alternating"),
+    AML(adversary="printed"),
+    AML(adversary="expanding"),
+    AML(n_components=1),
+    AML(t=0.1, alpha=10.0, average=False),
+    AML(pairs=200, random_state=0),
+    AML(pairs="balanced", random_state=0),
+    AML(pairs=NeighborPairs(2, 2)),
+    GMML(n_components=1, t=0.1),
+    GMML(pairs="random", random_state=0),
+    AMLCV(**SMALL_GRID | {"n_components": (None, 1)}, scoring="balanced_accuracy"),
+]
+"""Settings that scikit-learn's checks see beside the defaults."""
+
+
+class Labelled(NamedTuple):
+    """Points with classes, and index pairs on them with labels."""
+
+    X: np.ndarray
+    y: np.ndarray
+    indices: np.ndarray
+    kinds: np.ndarray
+
+    @property
+    def formed(self) -> np.ndarray:
+        return self.X[self.indices]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if {"estimator", "check"} <= set(metafunc.fixturenames):
+        mark = parametrize_with_checks([*LEARNERS.values(), *FURTHER_SETTINGS]).mark
+        names, cases = mark.args
+        # scikit-learn skips this one unless SCIPY_ARRAY_API is set before SciPy is imported: see the test that does so.
+        cases = [(learner, check) for learner, check in cases if check.func.__name__ != "check_array_api_input"]
+        metafunc.parametrize(names, cases, **mark.kwargs)
+
+
+@pytest.fixture(scope="session")
+def learners() -> dict[str, Any]:
+    """All learners by name."""
+    return LEARNERS
+
+
+@pytest.fixture(params=LEARNERS)
+def learner(request: pytest.FixtureRequest) -> Any:
+    """Each learner in turn, unfitted."""
+    return clone(LEARNERS[request.param])
+
+
+def _those_that_learn_from(kind: str) -> list[str]:
+    return [name for name, estimator in LEARNERS.items() if kind in estimator.supervision]
+
+
+@pytest.fixture(params=_those_that_learn_from("pairs"))
+def pair_learner(request: pytest.FixtureRequest) -> Any:
+    """Each learner that takes pairs in turn, unfitted."""
+    return clone(LEARNERS[request.param])
+
+
+@pytest.fixture(params=_those_that_learn_from("points"))
+def point_learner(request: pytest.FixtureRequest) -> Any:
+    """Each learner that takes points with labels in turn, unfitted."""
+    return clone(LEARNERS[request.param])
+
+
+@pytest.fixture(scope="session")
+def vehicle() -> Labelled:
+    """Vehicle, standardised, with 400 index pairs: half of them similar."""
+    data = load_dataset("vehicle")
+    X, y = StandardScaler().fit_transform(data.X), data.y
+    rng = np.random.default_rng(0)
+    left = rng.integers(len(X), size=400)
+    pools = [np.flatnonzero((y == y[i]) == (k % 2 == 0)) for k, i in enumerate(left)]
+    indices = np.column_stack([left, [rng.choice(pool[pool != i]) for pool, i in zip(pools, left, strict=True)]])
+    return Labelled(X, y, indices, np.where(y[indices[:, 0]] == y[indices[:, 1]], 1, -1))
