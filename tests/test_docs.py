@@ -1,0 +1,42 @@
+"""The notes point at things that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from advmetric import load_dataset
+
+ROOT = Path(__file__).parent.parent
+NOTES = (ROOT / "docs" / "paper-notes.md").read_text(encoding="utf-8")
+TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+
+
+def test_every_test_that_the_notes_name_exists():
+    named = re.findall(r"`(test_\w+)`", NOTES)
+    assert len(named) >= 10
+    assert [name for name in named if f"def {name}(" not in TESTS] == []
+
+
+def test_every_file_and_name_in_the_equation_table_exists():
+    rows = [line for line in NOTES.splitlines() if line.startswith("| ") and ".py`" in line]
+    assert len(rows) >= 8
+    for row in rows:
+        files = [ROOT / "src" / "advmetric" / name for name in re.findall(r"`([\w/]+\.py)`", row)]
+        source = "\n".join(path.read_text(encoding="utf-8") for path in files)
+        for name in re.findall(r"`([a-z_]\w+)`", row):
+            assert f"def {name}(" in source, f"{name} is not in {files}"
+
+
+@pytest.mark.parametrize(
+    "link", re.findall(r"\]\(((?!https?:)[^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+)
+def test_every_link_of_the_readme_leads_somewhere(link):
+    assert (ROOT / link).exists()
+
+
+def test_the_paper_miscounts_letters_and_vehicle():
+    assert len(load_dataset("letters").target_names) == 26
+    assert len(load_dataset("vehicle").X) == 846
