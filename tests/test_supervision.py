@@ -109,6 +109,13 @@ def test_blocks_of_any_size_give_the_same_scatter(rng, monkeypatch):
         assert_close((blocked.A, blocked.B), (whole.A, whole.B), 1e-13)
 
 
+def test_more_pairs_than_points_go_through_the_graph(rng, monkeypatch):
+    """O(Nd + nd²), not O(Nd²): no difference is formed."""
+    pairs = Pairs(rng.standard_normal((50, 6)), *random_index_pairs(rng, 50, 2000))
+    monkeypatch.setattr(Pairs, "differences", lambda self: pytest.fail("differences were formed"))
+    assert pairs_scatter(pairs).n_similar > 50
+
+
 def test_formed_pairs_and_index_pairs_go_through_the_same_kernel(rng):
     X = rng.standard_normal((50, 6))
     left, right, y = random_index_pairs(rng, 50, 300)

@@ -7,10 +7,11 @@ import io
 import json
 import os
 import secrets
-import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,8 @@ __all__ = ["Mahalanobis"]
 
 _FORMAT = "advmetric-metric"
 _VERSION = 1
+_DAMAGE = (OSError, EOFError, KeyError, TypeError, ValueError, RuntimeError, MemoryError, BadZipFile, zlib.error)
+"""What NumPy and zipfile raise on bytes that are no archive, or one with flaws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,17 +125,20 @@ class Mahalanobis:
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as archive:
                 header = json.loads(str(archive["header"]))
-                components = archive["components"]
-            if header["format"] != _FORMAT:
-                raise ValueError("another format")
-            version, digest = int(header["version"]), header["sha256"]
-            threshold, names = header["threshold"], header["feature_names"]
-        except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+                if header["format"] != _FORMAT:
+                    raise ValueError("another format")
+                version = int(header["version"])
+                if version == _VERSION:
+                    components = archive["components"]
+                    if components.dtype != np.float64:
+                        raise ValueError(f"components of type {components.dtype}")
+                    metric = cls(components, header["threshold"], header["feature_names"])
+                    unchanged = metric._digest() == header["sha256"]
+        except _DAMAGE as error:
             raise ValueError(f"{path} is not a metric saved by advmetric, or it is damaged ({error}).") from error
-        if version > _VERSION:
+        if version != _VERSION:
             raise ValueError(f"{path} was saved by a newer advmetric (format {version}); please upgrade to read it.")
-        metric = cls(components, threshold, names)
-        if metric._digest() != digest:
+        if not unchanged:
             raise ValueError(f"{path} was changed after it was saved: its checksum does not match.")
         return metric
 

@@ -53,7 +53,7 @@ def relative(found, expected):
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)
 
 
-def least_value_on_a_factor(A, B, adversary, alpha, beta, rng):
+def least_value_on_a_factor(A, B, adversary, alpha, beta, start):
     """Minimum of D by L-BFGS on L, M = LLᵀ (below the bound q of "expanding": M = q S(I + S)⁻¹, S = LLᵀ)."""
     d = len(A)
     A_, B_, eye = torch.as_tensor(A), torch.as_tensor(B), torch.eye(d, dtype=torch.float64)
@@ -66,7 +66,6 @@ def least_value_on_a_factor(A, B, adversary, alpha, beta, rng):
         value.backward()
         return value.item(), L.grad.numpy().ravel()
 
-    start = np.eye(d) + 0.1 * rng.standard_normal((d, d))
     options = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-15, "gtol": 1e-10}
     return minimize(function, start.ravel(), jac=True, method="L-BFGS-B", options=options).fun
 
@@ -78,7 +77,8 @@ def least_value_on_a_factor(A, B, adversary, alpha, beta, rng):
 def test_the_optimum_is_that_of_lbfgs_on_a_factor(rng, matrices, case):
     adversary, alpha, beta = case
     ours = solved(*matrices, make_adversary(adversary, alpha, beta))
-    theirs = least_value_on_a_factor(*matrices, adversary, alpha, beta, rng)
+    start = np.eye(5) + 0.1 * rng.standard_normal((5, 5))
+    theirs = least_value_on_a_factor(*matrices, adversary, alpha, beta, start)
     assert ours.converged
     assert ours.objective[-1] == pytest.approx(theirs, rel=1e-6)
     assert ours.objective[-1] <= theirs * (1 + 1e-12)
@@ -112,6 +112,42 @@ def test_three_different_starts_end_at_the_same_metric(rng, matrices, case):
     for end in ends[1:]:
         assert relative(end.state.matrix, ends[0].state.matrix) < 1e-7
         assert end.objective[-1] == pytest.approx(ends[0].objective[-1], rel=1e-12)
+
+
+@pytest.mark.parametrize("adversary", ["derived", "printed", "expanding"])
+@pytest.mark.parametrize("t", [0.1, 0.5, 0.75])
+def test_on_real_data_every_start_ends_at_the_same_metric(rng, segment, t, adversary):
+    A, B = segment.weighted(t)
+    d = len(A)
+    for alpha, beta in itertools.product((1.0, 100.0), (1e-2, 1.0)):
+        opponent = make_adversary(adversary, alpha, beta)
+        ends = [
+            solved(A, B, opponent, start, tol=1e-8)
+            for start in (segment.geodesic.at(t), 0.05 * np.eye(d), 5.0 * np.eye(d), random_spd(rng, d, 1e3, 5.0))
+        ]
+        assert all(end.converged for end in ends)
+        for end in ends[1:]:
+            assert end.objective[-1] == pytest.approx(ends[0].objective[-1], rel=1e-10)
+
+
+def test_ill_conditioned_matrices_that_do_not_commute_may_have_several_minima(rng):
+    """So "the" optimum is a fact about well-sampled data, not a theorem: two true minima in two dimensions."""
+    quarter = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)
+    A, B = np.diag([1.0, 1e-3]), symmetrize(quarter @ np.diag([1.0, 1e-3]) @ quarter.T)
+    opponent = make_adversary("derived", 30.0, 0.1)
+    values = []
+    for _ in range(40):
+        start = random_spd(rng, 2, 10.0 ** rng.uniform(0, 3), 10.0 ** rng.uniform(-1, 1.5))
+        end = solved(A, B, opponent, start, tol=1e-9)
+        basis = [np.diag([1.0, 0.0]), np.diag([0.0, 1.0]), np.array([[0.0, 1.0], [1.0, 0.0]]) / np.sqrt(2.0)]
+        hessian = [[np.vdot(F, end.state.hessian_product(E)) for E in basis] for F in basis]
+        assert end.converged
+        assert np.linalg.eigvalsh(hessian)[0] > 0
+        # Another optimiser, started a little off, agrees that this is a minimum.
+        L = np.linalg.cholesky(end.state.matrix) * 1.01
+        assert least_value_on_a_factor(A, B, "derived", 30.0, 0.1, L) == pytest.approx(end.objective[-1], rel=1e-8)
+        values.append(round(end.objective[-1], 6))
+    assert set(values) == {1.592003, 1.621627}
 
 
 @pytest.mark.parametrize("t", WEIGHTS)

@@ -223,8 +223,7 @@ class AMLCV(MetricLearner):
         results: dict[str, Any] = {}
         for name in candidates[0]:
             column = np.empty(len(candidates), dtype=object)
-            for i, candidate in enumerate(candidates):
-                column[i] = candidate[name]
+            column[:] = [candidate[name] for candidate in candidates]
             results[f"param_{name}"] = column
         results["params"] = candidates
         for fold, row in enumerate(scores):
