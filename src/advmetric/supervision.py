@@ -315,7 +315,7 @@ def make_sampler(pairs: object) -> PairSampler | None:
         return named[pairs]
     if isinstance(pairs, (int, np.integer)) and not isinstance(pairs, bool) and pairs > 0:
         return RandomPairs(int(pairs))
-    if hasattr(pairs, "sample"):
+    if hasattr(pairs, "sample") and not isinstance(pairs, type):
         sampler: PairSampler = pairs
         return sampler
     raise ValueError(

@@ -108,7 +108,7 @@ class AML(MomentLearner):
     >>> from sklearn.preprocessing import StandardScaler
     >>> X, y = load_wine(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), AML(), KNeighborsClassifier(5)).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.95)
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
     True
     """
 
