@@ -93,7 +93,11 @@ class AML(MomentLearner):
     Time O(nd²) or O(Nd + nd²) for the scatter and O(d³) an iteration, whatever the number of pairs;
     memory O(d²) beside the data. At t = 1/2 the metric does not change when all features are
     multiplied by one number. At other t it is multiplied by s^(4t-2) and beta acts as if multiplied
-    by s^(8t-4) in f_S: standardise the features first.
+    by s^(8t-4) in f_S (for "derived"; for "expanding", M(sX, beta) = c M(X, beta/c), c = s^(4t-2)):
+    standardise the features first.
+
+    D is convex along geodesics where A and B commute, and on standardised data one optimum was found from
+    every start tried; for ill-conditioned A and B far from commuting it can have several minima.
 
     References
     ----------
@@ -240,7 +244,10 @@ def solve(
     start: Evaluation | None = None,
     monitor: Monitor | None = None,
 ) -> Solution:
-    """Minimise D for given moments; ``start``, the state of a solution at the same t, warm-starts it."""
+    """Minimise D for given moments; ``start``, the state of a solution at the same t, warm-starts it.
+
+    The solution's ``state`` is in the units that the solver worked in, its ``objective`` in those of the data.
+    """
     opponent = make_adversary(adversary, alpha, beta)
     A, B = moments.weighted(t)
     # D is linear in (A, B). Where it is about 1, its squares do not overflow, whatever the scale of the data; a power
