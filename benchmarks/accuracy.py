@@ -51,22 +51,33 @@ class Setting:
         return make_pipeline(StandardScaler(), *([PCA(self.pca, random_state=0)] if self.pca else []))
 
 
-def _small_grid(d: int) -> dict[str, Any]:
-    return {
-        "alphas": (0, 1, 10, 100),
-        "betas": (0.01, 0.1, 1),
-        "ts": (0.05, 0.1, 0.25, 0.5),
-        "n_components": (None, 2 * d // 3),
-        "regs": (1e-5, 1e-3),
-        "cv": 5,
-    }
-
-
 SETTINGS: dict[str, Setting] = {
     "breast-cancer": Setting(),
-    "vehicle": Setting(grid=_small_grid(18), tuned_bar=0.215),
+    "vehicle": Setting(
+        grid={
+            "alphas": (0, 1, 10, 100),
+            "betas": (0.01, 0.1, 1),
+            "ts": (0.05, 0.1, 0.25, 0.5),
+            "n_components": (None, 12),
+            "regs": (1e-5, 1e-3),
+            "cv": 5,
+        },
+        tuned_bar=0.215,
+    ),
     "german-credit": Setting(),
-    "image-segment": Setting(grid=_small_grid(19), tuned_bar=0.036),
+    # A first grid (Vehicle's) gave 0.0364. This one follows the cross-validation scores of a wide grid on the
+    # training parts of the first five splits: 12 components, t <= 0.15 and alpha <= 1 were best there.
+    "image-segment": Setting(
+        grid={
+            "alphas": (0, 1),
+            "betas": (0.01, 0.1),
+            "ts": (0.02, 0.05, 0.1, 0.15),
+            "n_components": (None, 12),
+            "regs": (1e-5, 1e-4, 1e-3),
+            "cv": 10,
+        },
+        tuned_bar=0.036,
+    ),
     "letters": Setting(
         grid={"alphas": (0, 1, 100), "betas": (0.01,), "ts": (0.05, 0.1, 0.25), "cv": 3}, tuned_bar=0.045
     ),

@@ -10,7 +10,7 @@ without listing one; samplers (:class:`RandomPairs` …) are there for those who
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -107,6 +107,8 @@ def pairs_scatter(pairs: Pairs) -> Scatter:
     of differences otherwise, O(Nd²). Working memory: the graph (about 24 bytes a pair) and, where
     the points lie far from the origin, one centred copy of them.
     """
+    if len(pairs) > len(pairs.X):
+        pairs = replace(pairs, X=_near_origin(pairs.X))
     matrices, counts = [], []
     for label, kind in ((1, "similar"), (-1, "dissimilar")):
         chosen = np.flatnonzero(pairs.labels == label)
@@ -125,25 +127,23 @@ def _summed_scatter(pairs: Pairs) -> Matrix:
         for _, V in pairs.differences():
             total += V.T @ V
         return total
-    X = _near_origin(pairs.X)
     graph = csr_array((np.ones(len(pairs)), (pairs.left, pairs.right)), shape=(n, n))
     degree = np.bincount(pairs.left, minlength=n) + np.bincount(pairs.right, minlength=n)
-    total = np.zeros((d, d))
-    cross = np.zeros((d, d))
+    half = np.zeros((d, d))
     step = max(1, BLOCK_BYTES // (8 * d))
     for start in range(0, n, step):
         rows = slice(start, start + step)
-        block = X[rows].astype(np.float64, copy=False)
-        weighted = block * np.sqrt(degree[rows, None])
-        total += weighted.T @ weighted
-        cross += block.T @ (graph[rows] @ X)
-    return total - cross - cross.T
+        block = pairs.X[rows].astype(np.float64, copy=False)
+        half += block.T @ (0.5 * degree[rows, None] * block - graph[rows] @ pairs.X)
+    return half + half.T
 
 
 def _near_origin(X: Matrix) -> Matrix:
     """X itself, or a centred copy if its mean is far from the origin (differences would cancel)."""
-    mean, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
-    if np.all(np.abs(mean) <= 4.0 * spread):
+    mean = X.mean(axis=0, dtype=np.float64)
+    # Where this cancels, the mean is far away indeed. No copy of X is made to find out.
+    variance = np.einsum("ij,ij->j", X, X, dtype=np.float64) / len(X) - mean**2
+    if np.all(mean**2 <= 16.0 * np.maximum(variance, 0.0)):
         return X
     centred: Matrix = X - mean
     return centred

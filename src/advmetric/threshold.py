@@ -44,8 +44,6 @@ def best_threshold(
     true_positive = np.concatenate([[0], np.cumsum(similar)])[cuts]
     false_positive = cuts - true_positive
     n_similar, n_dissimilar = true_positive[-1], false_positive[-1]
-    tpr = true_positive / max(n_similar, 1)
-    tnr = 1.0 - false_positive / max(n_dissimilar, 1)
     if strategy == "accuracy":
         merit = true_positive + (n_dissimilar - false_positive)
     elif strategy == "f_beta":
@@ -56,6 +54,8 @@ def best_threshold(
     else:
         if min_rate is None or not 0.0 <= min_rate <= 1.0:
             raise ValueError(f"strategy={strategy!r} needs min_rate in [0, 1], got {min_rate!r}.")
+        tpr = true_positive / max(n_similar, 1)
+        tnr = 1.0 - false_positive / max(n_dissimilar, 1)
         wanted, kept = (tpr, tnr) if strategy == "max_tpr" else (tnr, tpr)
         # Ties go to the better kept rate, by less than any difference of wanted rates.
         merit = np.where(kept >= min_rate - 1e-12, wanted + kept / (2.0 * len(ordered)), -1.0)

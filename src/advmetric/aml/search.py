@@ -22,7 +22,7 @@ from ..metric import Mahalanobis
 from ..moments import Moments, check_prior, moments_of
 from ..neighbors import knn_predict
 from ..progress import progress
-from ..supervision import Pairs
+from ..supervision import Pairs, Scatter
 from .adversary import ADVERSARIES
 from .estimator import AML, components_of, solve
 
@@ -161,9 +161,14 @@ class AMLCV(MetricLearner):
         spaces = len(self._values("priors")) * len(self._values("regs")) * len(self._values("n_components"))
         chunk = len(candidates) // spaces
         tasks = [(fold, space) for fold in range(len(folds)) for space in range(spaces)]
+        scatters = [moments_of(_take(data, train), self.pairs, self.random_state) for train, _ in folds]
         run = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(_score_candidates)(
-                self, data, *folds[fold], candidates[space * chunk : (space + 1) * chunk], self._scorer(data)
+                self,
+                scatters[fold],
+                *(_take(data, rows) for rows in folds[fold]),
+                candidates[space * chunk : (space + 1) * chunk],
+                self._scorer(data),
             )
             for fold, space in tasks
         )
@@ -239,16 +244,14 @@ class AMLCV(MetricLearner):
 
 def _score_candidates(
     search: AMLCV,
-    data: LabelledPoints | Pairs,
-    train: NDArray,
-    test: NDArray,
+    scatter: Scatter,
+    learning: LabelledPoints | Pairs,
+    judging: LabelledPoints | Pairs,
     candidates: list[Params],
     scorer: Scorer,
 ) -> tuple[list[float], list[int]]:
     """Scores and iterations of candidates that share prior, reg and n_components, in one fold."""
-    learning, judging = _take(data, train), _take(data, test)
     first = candidates[0]
-    scatter = moments_of(learning, search.pairs, search.random_state)
     prior = check_prior(first["prior"], len(scatter.A))
     moments = Moments.regularised(scatter, first["reg"], prior, search.average).leading(first["n_components"])
     scores, n_iter = [], []
