@@ -36,7 +36,7 @@ figure { margin: 1rem 0 } figure svg { max-width: 100%; height: auto } figcaptio
 """
 
 
-def write_report(runs: Sequence[Run], folder: Path, *, command: str, quick: bool) -> Path:
+def write_report(runs: Sequence[Run], folder: Path, *, command: str, note: str = "") -> Path:
     """Write ``report.html`` and ``results.csv`` for finished runs; return the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
     _write_csv(runs, folder / "results.csv")
@@ -50,9 +50,7 @@ def write_report(runs: Sequence[Run], folder: Path, *, command: str, quick: bool
         "<h2>5-NN error</h2>",
         f"<p>Mean ± sd over {trials} random 80/20 splits; parameters chosen by 3-fold cross-validation inside each "
         "training part; features standardised (sets with over 100 features also reduced to 50 principal components) by "
-        "the training part. Bold: lowest mean."
-        + (" Quick mode: sets with more than 3000 rows are cut to a stratified 3000." if quick else "")
-        + "</p>",
+        f"the training part. Bold: lowest mean. {html.escape(note)}</p>",
         _table(runs, datasets, names),
         _figure(lambda: _error_figure(runs, datasets, names), "Every trial (dots), mean and standard deviation."),
         "<h2>What the metric does</h2>",
