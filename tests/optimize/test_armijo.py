@@ -97,3 +97,17 @@ def test_the_monitor_sees_every_iteration(descent):
     found = descent(function, np.ones(8), norm, tol=1e-8, max_iter=500, monitor=lambda *facts: seen.append(facts))
     assert [iteration for iteration, _, _ in seen] == list(range(1, len(found.objective)))
     assert seen[-1][2] == pytest.approx(found.slope)
+
+
+@pytest.mark.parametrize("descent", DESCENTS)
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_the_first_step_changes_the_start_by_a_tenth_whatever_its_scale(descent, scale):
+    seen = []
+
+    def function(x):
+        seen.append(x.copy())
+        return 3.0 * float(np.sum(x)) + 100.0 * scale, np.full_like(x, 3.0)
+
+    descent(function, scale * np.array([3.0, 4.0]), norm, tol=0.0, max_iter=1)
+    lengths = [np.linalg.norm(x - seen[0]) for x in seen]
+    assert next(length for length in lengths if length > 1e-3 * scale) == pytest.approx(0.5 * scale)

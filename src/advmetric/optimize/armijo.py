@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import OptimizeResult, minimize
 
 from ..linalg import Matrix
-from .lbfgs import minimize_factor
 
 __all__ = ["Descent", "armijo_descent", "lbfgs_descent"]
 
@@ -135,31 +135,35 @@ def lbfgs_descent(
     memory: int = 30,
     monitor: Monitor | None = None,
 ) -> Descent:
-    """The same by L-BFGS (parameters as for :func:`armijo_descent`): values never increase.
+    """The same by scipy's L-BFGS (parameters as for :func:`armijo_descent`): values never increase.
 
-    ``memory`` past steps model the curvature, for O(memory · size of x) more in time and memory.
+    ``memory`` past steps model the curvature, for O(memory · size of x) more in time and memory. The
+    first step changes x by a tenth, whatever its scale: a barrier near the start is not jumped into.
     """
-    last = (x, *function(x))
-    slope = stop(*last)
-    if slope <= tol:
-        return Descent(x, [last[1]], True, slope, False)
+    shape, objective = x.shape, []
     # scipy's first step has length 1: in these units that changes x by a tenth, as above.
     unit = 0.1 * float(np.linalg.norm(x)) or 1.0
+    last = (x, *function(x))
+    slope, scale = stop(*last), abs(last[1]) or 1.0
+    objective.append(last[1])
 
     def scaled(y: Matrix) -> tuple[float, Matrix]:
         nonlocal last
-        point = y * unit
+        point = unit * y.reshape(shape)
         last = (point, *function(point))
-        return last[1], last[2] * unit
+        return last[1] / scale, last[2].ravel() * (unit / scale)
 
-    def watch(iteration: int, value: float) -> None:
+    def watch(intermediate_result: OptimizeResult) -> None:
+        nonlocal slope
         slope = stop(*last)
+        objective.append(last[1])
         if monitor:
-            monitor(iteration, value, slope)
+            monitor(len(objective) - 1, last[1], slope)
         if slope <= tol:
             raise StopIteration
 
-    found = minimize_factor(scaled, x / unit, max_iter=max_iter, tol=0.0, memory=memory, monitor=watch)
-    x = found.L * unit
-    slope = stop(x, *function(x))
-    return Descent(x, found.objective, slope <= tol, slope, not found.exhausted)
+    if slope <= tol:
+        return Descent(x, objective, True, slope, False)
+    options = {"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "maxcor": memory, "ftol": 0.0, "gtol": 0.0}
+    result = minimize(scaled, x.ravel() / unit, jac=True, method="L-BFGS-B", callback=watch, options=options)
+    return Descent(unit * np.asarray(result.x).reshape(shape), objective, slope <= tol, slope, result.status != 1)

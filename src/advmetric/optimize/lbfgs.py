@@ -53,7 +53,7 @@ def minimize_factor(
     tol : float
         Stop when an iteration lowers the value by less than tol times the value at the start.
     gtol : float
-        Stop when no entry of the gradient exceeds gtol times the value at the start.
+        Stop when no entry of the gradient, times the norm of the start, exceeds gtol times its value.
     memory : int
         Number of past steps that model the curvature.
     monitor : callable, optional
@@ -62,19 +62,20 @@ def minimize_factor(
     Notes
     -----
     Beside the evaluations, O(memory · size of L) in time an iteration and in memory.
-    The value is divided by that at the start: scipy's own test compares reductions with
-    max(|value|, 1), which would depend on the scale.
+    The value is divided by that at the start and L by its norm: scipy compares reductions with
+    max(|value|, 1), and its first step has length 1, so both would depend on the scale.
     """
     shape = L.shape
     start = function(L)
     scale = abs(start[0]) or 1.0
+    size = float(np.linalg.norm(L)) or 1.0
     history = [float(start[0])]
     first = [start]
 
     def scaled(x: Matrix) -> tuple[float, Matrix]:
         # scipy asks for the start first, which is known.
-        value, gradient = first.pop() if first else function(x.reshape(shape))
-        return value / scale, gradient.ravel() / scale
+        value, gradient = first.pop() if first else function(size * x.reshape(shape))
+        return value / scale, gradient.ravel() * (size / scale)
 
     def record(intermediate_result: OptimizeResult) -> None:
         history.append(float(intermediate_result.fun) * scale)
@@ -83,7 +84,7 @@ def minimize_factor(
 
     result = minimize(
         scaled,
-        L.ravel(),
+        L.ravel() / size,
         jac=True,
         method="L-BFGS-B",
         callback=record,
@@ -91,7 +92,7 @@ def minimize_factor(
     )
     exhausted = result.status == 1
     return FactorSolution(
-        np.asarray(result.x).reshape(shape),
+        size * np.asarray(result.x).reshape(shape),
         history,
         converged=result.status == 0,
         exhausted=exhausted,
