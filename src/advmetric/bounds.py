@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
+from .differences import DifferenceMap
 from .learner import LabelledPoints
 from .linalg import Matrix, Vector
 from .supervision import AllPairs, Indices, Pairs, make_sampler
@@ -98,24 +98,14 @@ class BoundedPairs:
 
         Yᵀ(D - W)Z with W the symmetric graph of the pairs, weighted, and D its degrees: O(Nr + nr²).
         """
-        n = len(self.rows)
-        degree = weights if self.left is None else np.bincount(self.left, weights, n)
-        if self.left is None or self.right is None:
+        if self.right is None:
+            degree = weights if self.left is None else np.bincount(self.left, weights, len(self.rows))
             return Y.T @ (degree[:, None] * Z)
-        degree = degree + np.bincount(self.right, weights, n)
-        order, columns, starts = self._graph
-        graph = csr_array((weights[order], columns, starts), shape=(n, n))
-        return Y.T @ (degree[:, None] * Z - graph @ Z - graph.T @ Z)
+        return Y.T @ self._map.laplacian(weights, Z)
 
     @cached_property
-    def _graph(self) -> tuple[Indices, Indices, Indices]:
-        """The pairs sorted by left end (compressed rows): order of the pairs, columns, row starts."""
-        assert self.left is not None
-        assert self.right is not None
-        order = np.argsort(self.left, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(self.left, minlength=len(self.rows)))])
-        width = np.int32 if len(self) < np.iinfo(np.int32).max else np.int64
-        return order, self.right[order].astype(width), starts.astype(width)
+    def _map(self) -> DifferenceMap:
+        return DifferenceMap(len(self.rows), self.left, self.right)
 
 
 def bounded_pairs(
@@ -153,7 +143,7 @@ def bounded_pairs(
         if not np.any(chosen.labels == label):
             raise ValueError(f"there is no {kind} pair (label {label:+d}); pairs of both kinds are needed.")
     used, ends = np.unique(np.concatenate([chosen.left, chosen.right]), return_inverse=True)
-    points = chosen.X[used].astype(np.float64)
+    points = chosen.X[used].astype(np.float64, order="C")
     points -= points.mean(axis=0)
     # Dividing first keeps squares of huge and tiny features within range.
     scale = float(np.abs(points).max()) or 1.0
@@ -201,8 +191,8 @@ def percentile_bounds(
     """Two percentiles of the squared Euclidean distances between different rows of X.
 
     Over all pairs of rows if there are at most 200 000 of them, else over as many drawn at random:
-    never an n×n matrix. Distances of duplicates are left out, so that bounds are positive; if all rows
-    are equal, both bounds are 1.
+    never an n×n matrix. Equal rows count once, so that a point which is in many pairs weighs no more than
+    others and bounds are positive; if all rows are equal, both bounds are 1.
 
     Examples
     --------
@@ -210,6 +200,7 @@ def percentile_bounds(
     >>> percentile_bounds(np.array([[0.0], [1.0], [3.0]]), (0, 100))
     (1.0, 9.0)
     """
+    X = np.unique(X, axis=0)
     n = len(X)
     if n * (n - 1) // 2 <= _SAMPLE:
         squared = pdist(X, "sqeuclidean")

@@ -10,8 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .aml import AML
+from .baselines.drift import DRIFT
+from .baselines.drml import DRML
+from .baselines.erml import ERML
 from .baselines.euclidean import Euclidean
+from .baselines.flatgeo import FlatGeo
 from .baselines.gmml import GMML
+from .baselines.itml import ITML
+from .baselines.lmnn import LMNN
+from .baselines.rvml import RVML
 from .learner import MetricLearner
 
 __all__ = ["Method", "methods"]
@@ -38,11 +45,60 @@ class Method:
 _METHODS = (
     Method("Euclidean", Euclidean, "no learning", "exact"),
     Method(
+        "ITML",
+        ITML,
+        "Davis, Kulis, Jain, Sra, Dhillon. Information-Theoretic Metric Learning. ICML 2007",
+        "authors' code",
+        {"gamma": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)},
+    ),
+    Method(
+        "LMNN",
+        LMNN,
+        "Weinberger, Saul. Distance Metric Learning for Large Margin Nearest Neighbor Classification. JMLR 2009",
+        "textbook",
+        {"n_neighbors": (1, 3, 5)},
+    ),
+    Method(
+        "FlatGeo",
+        FlatGeo,
+        "Meyer, Bonnabel, Sepulchre. Regression on Fixed-Rank Positive Semidefinite Matrices. JMLR 2011",
+        "textbook; step constants are a reconstruction",
+        {"percentiles": ((5, 95), (25, 75), (40, 60))},
+    ),
+    Method(
+        "RVML",
+        RVML,
+        "Perrot, Habrard. Regressive Virtual Metric Learning. NIPS 2015",
+        "authors' code",
+        {"lam": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)},
+    ),
+    Method(
         "GMML",
         GMML,
         "Zadeh, Hosseini, Sra. Geometric Mean Metric Learning. ICML 2016",
         "paper and authors' code",
         {"t": (0.05, 0.1, 0.25, 0.5, 0.75)},
+    ),
+    Method(
+        "ERML",
+        ERML,
+        "Yang et al. Empirical Risk Minimization for Metric Learning Using Privileged Information. IJCAI 2016",
+        "reconstruction from the abstract",
+        {"lam": (1e-4, 1e-3, 1e-2), "gamma": (1e-2, 1e-1)},
+    ),
+    Method(
+        "DRML",
+        DRML,
+        "Harandi, Salzmann, Hartley. Joint Dimensionality Reduction and Metric Learning. ICML 2017",
+        "paper",
+        {"lam": (1e-3, 1e-2, 1e-1)},
+    ),
+    Method(
+        "DRIFT",
+        DRIFT,
+        "Ye, Zhan, Si, Jiang. Learning Mahalanobis Distance Metric: Considering Instance Disturbance Helps. IJCAI 2017",
+        "reconstruction from the abstract",
+        {"lambda1": (1e-2, 1e-1, 1.0), "lambda2": (1.0, 10.0)},
     ),
     Method(
         "AML",
@@ -60,6 +116,6 @@ def methods() -> tuple[Method, ...]:
     Examples
     --------
     >>> [method.name for method in methods()][:2]
-    ['Euclidean', 'GMML']
+    ['Euclidean', 'ITML']
     """
     return _METHODS

@@ -36,7 +36,7 @@ PAIR_BYTES = 1 << 20
 
 def centred(X: Matrix) -> tuple[Matrix, float]:
     """Points with mean 0 and entries up to 1 (so that no square over- or underflows), and what they were divided by."""
-    points = X.astype(np.float64)
+    points = X.astype(np.float64, order="C")
     points -= points.mean(axis=0)
     scale = float(np.abs(points).max())
     if scale > 0.0:

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from advmetric import AllPairs
 from advmetric.baselines.drml import DRML, DRMLProblem, Point, Tangent, minimise
-from advmetric.baselines.erml import DifferenceMap, balanced_weights
+from advmetric.differences import DifferenceMap, balanced_weights
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from advmetric import AllPairs
-from advmetric.baselines import erml
-from advmetric.baselines.erml import ERML, DifferenceMap, RelaxedThreshold, balanced_weights, unit_differences
+from advmetric.baselines.erml import ERML, RelaxedThreshold
+from advmetric.differences import DifferenceMap, balanced_weights, unit_differences
 from advmetric.supervision import Pairs
 
 
@@ -167,24 +167,6 @@ def test_objective_never_rises_and_convergence_is_reported(wine):
 
 
 # --- pairs ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dense", [0, 10**9])
-def test_difference_map_is_the_difference_array(dense, monkeypatch):
-    monkeypatch.setattr(erml, "_DENSE", dense)
-    monkeypatch.setattr(erml, "_BLOCK_BYTES", 2000)
-    rng = np.random.RandomState(0)
-    Z, left, right, weights = rng.randn(20, 4), rng.randint(20, size=300), rng.randint(20, size=300), rng.randn(300)
-    M = rng.randn(4, 4)
-    M = M + M.T
-    V = Z[left] - Z[right]
-    by_index, formed = DifferenceMap(20, left, right), DifferenceMap(300)
-    expected = np.einsum("ij,jk,ik->i", V, M, V)
-    assert_allclose(by_index.quadratic(Z, Z @ M), expected, atol=1e-11)
-    assert_allclose(formed.quadratic(V, V @ M), expected, atol=1e-11)
-    scatter = V.T @ (weights[:, None] * V)
-    assert_allclose(Z.T @ by_index.laplacian(weights, Z), scatter, atol=1e-11)
-    assert_allclose(V.T @ formed.laplacian(weights, V), scatter, atol=1e-11)
 
 
 @pytest.mark.parametrize("n_pairs", [10, 500])

@@ -2,140 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils.validation import check_array
 
 from ..checks import check_number, refuse_nonfinite
+from ..differences import (
+    DifferenceMap,
+    balanced_weights,
+    pairs_of,
+    principal_axes,
+    root_mean_square,
+    unit_differences,
+)
 from ..learner import LabelledPoints, MetricLearner
-from ..linalg import Matrix, Vector, spd_factor, symmetrize
+from ..linalg import Matrix, Vector, spd_factor
+from ..optimize.armijo import Descent, lbfgs_descent
 from ..optimize.fista import FistaResult, fista, project_psd_ball
 from ..progress import progress_logger
-from ..supervision import AllPairs, Pairs, make_sampler
+from ..supervision import Pairs, make_sampler
 
-__all__ = ["ERML", "DifferenceMap", "RelaxedThreshold", "pairs_of", "unit_differences"]
-
-_BLOCK_BYTES = 1 << 25
-_DENSE = 100
-"""Up to so many points squared a pair, one matrix product by blocks beats gathering the rows of each pair."""
-
-
-# --- pairs ----------------------------------------------------------------------------------------------
-
-
-def pairs_of(data: LabelledPoints | Pairs, pairs: object, random_state: Any) -> Pairs:
-    """The labelled pairs to learn from: those given, or a sample of pairs of the points."""
-    if isinstance(data, LabelledPoints):
-        if len(np.unique(data.y)) == len(data.y):
-            raise ValueError("every class in y has only one member, so there is no similar pair to learn from.")
-        data = (make_sampler(pairs) or AllPairs()).sample(data.X, data.y, random_state)
-    for label, kind in ((1, "similar"), (-1, "dissimilar")):
-        if not np.any(data.labels == label):
-            raise ValueError(f"no {kind} pair was drawn; set pairs='balanced' or a larger number of pairs.")
-    return data
-
-
-@dataclass(frozen=True)
-class DifferenceMap:
-    """E: rows of points to differences of pairs, V = EX, without the (N, d) array V.
-
-    Every cost is linear in the number of pairs and of columns. ``left=None`` is the identity: the rows
-    are differences already.
-    """
-
-    n_points: int
-    left: NDArray[np.integer] | None = None
-    right: NDArray[np.integer] | None = None
-
-    def quadratic(self, Z: Matrix, ZM: Matrix) -> Vector:
-        """vᵀMv for the differences v of rows of Z, from Z and the product ZM (M symmetric).
-
-        By ‖zᵢ‖² + ‖zⱼ‖² - 2zᵢᵀMzⱼ: right to rounding relative to the points' norms, so centre them.
-        """
-        norms: Vector = np.einsum("ij,ij->i", Z, ZM)
-        if self.left is None or self.right is None:
-            return norms
-        values = norms[self.left] + norms[self.right]
-        if self.n_points**2 <= _DENSE * len(values):
-            order, starts, columns = self._rows
-            step = max(1, _BLOCK_BYTES // (8 * self.n_points))
-            for start in range(0, self.n_points, step):
-                stop = min(start + step, self.n_points)
-                chosen = slice(starts[start], starts[stop])
-                products = Z[start:stop] @ ZM.T
-                values[order[chosen]] -= 2.0 * products[self.left[order[chosen]] - start, columns[chosen]]
-            return values
-        step = max(1, _BLOCK_BYTES // (8 * max(1, Z.shape[1])))
-        for start in range(0, len(values), step):
-            block = slice(start, start + step)
-            values[block] -= 2.0 * np.einsum("ij,ij->i", Z[self.left[block]], ZM[self.right[block]])
-        return values
-
-    def laplacian(self, weights: Vector, Z: Matrix) -> Matrix:
-        """Eᵀ diag(weights) E Z: the weighted graph Laplacian of the pairs times Z."""
-        if self.left is None or self.right is None:
-            scaled: Matrix = weights[:, None] * Z
-            return scaled
-        degree = np.bincount(self.left, weights, self.n_points) + np.bincount(self.right, weights, self.n_points)
-        order, starts, columns = self._rows
-        # Built from sorted rows; a pair drawn twice stays two entries, which products add up.
-        graph = csr_array((weights[order], columns, starts), shape=(self.n_points, self.n_points))
-        result: Matrix = degree[:, None] * Z - graph @ Z
-        result -= graph.T @ Z
-        return result
-
-    @cached_property
-    def _rows(self) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]:
-        assert self.left is not None
-        assert self.right is not None
-        order = np.argsort(self.left, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(self.left, minlength=self.n_points))])
-        return order, starts, self.right[order]
-
-
-def unit_differences(pairs: Pairs, features: Matrix | None = None) -> tuple[Matrix, DifferenceMap, float]:
-    """Rows F and a map E such that the differences EF have mean square norm 1, and the divisor used.
-
-    F are the differences themselves where there are no more pairs than points, else the centred points.
-    """
-    # One memory order, so that a frame and an array give the same to the last bit.
-    X = np.ascontiguousarray(pairs.X if features is None else features, dtype=np.float64)
-    # Divided before anything is subtracted or squared, so that no scale overflows.
-    size = float(np.abs(X).max()) or 1.0
-    if len(pairs) <= len(X):
-        F = X[pairs.left] / size - X[pairs.right] / size
-        differences = DifferenceMap(len(F))
-    else:
-        F = X / size
-        F -= F.mean(axis=0)
-        differences = DifferenceMap(len(F), pairs.left, pairs.right)
-    spread = float(np.abs(F).max()) or 1.0
-    F /= spread
-    norm = root_mean_square(F, differences)
-    F /= norm
-    return F, differences, size * spread * norm
-
-
-def root_mean_square(F: Matrix, differences: DifferenceMap) -> float:
-    """Root of the mean square norm of the differences; 1 if they all vanish."""
-    mean_square = float(np.mean(differences.quadratic(F, F)))
-    return float(np.sqrt(mean_square)) if mean_square > 0.0 else 1.0
-
-
-def balanced_weights(labels: Vector) -> Vector:
-    """Half of the weight to the similar pairs, half to the dissimilar ones, evenly."""
-    similar = labels == 1
-    n_similar = int(similar.sum())
-    return np.where(similar, 0.5 / n_similar, 0.5 / (len(labels) - n_similar))
-
-
-# --- the problem ----------------------------------------------------------------------------------------
+__all__ = ["ERML", "RelaxedThreshold"]
 
 
 @dataclass(frozen=True)
@@ -190,28 +81,57 @@ class RelaxedThreshold:
         return x[: d * d].reshape(d, d), x[d * d :].reshape(d_star, d_star)
 
     def solve(self, tol: float = 1e-5, max_iter: int = 2000, monitor: Any = None) -> FistaResult:
-        """Minimise from M = P = I."""
+        """Minimise from M = P = I: by L-BFGS on factors, then by FISTA, whose measure certifies the optimum.
+
+        FISTA alone needs two to seven times the iterations. Where the factors leave the balls it starts anew.
+        """
         start = np.concatenate([np.eye(self.F.shape[1]).ravel(), np.eye(self.F_star.shape[1]).ravel()])
+        found = self._descend(0.3 * tol, max_iter, monitor)
+        objective: list[float] = []
+        if all(np.linalg.norm(A) <= self.radius * np.sqrt(len(A)) for A in self.unpack(found.x)):
+            start, objective = found.x, found.objective
         quartic = sum(float(self.weights @ self.differences.quadratic(F, F) ** 2) for F in (self.F, self.F_star))
         # The inverse of a loose bound of the curvature; where nothing varies any step will do.
         step = 4.0 / quartic if quartic > 0.0 else 1.0
-        return fista(
-            self.loss,
-            self.prox,
-            start,
-            penalty=self.penalty,
-            step=step,
-            tol=tol,
-            max_iter=max_iter,
-            monitor=monitor,
+        left = max_iter - max(0, len(objective) - 1)
+        result = fista(
+            self.loss, self.prox, start, penalty=self.penalty, step=step, tol=tol, max_iter=left, monitor=monitor
         )
+        return replace(result, objective=objective + result.objective[bool(objective) :])
 
+    def _descend(self, tol: float, max_iter: int, monitor: Any) -> Descent:
+        """L-BFGS on factors of M and P, in coordinates that even out the curvature."""
+        maps = [self._evened(F, pull) for F, pull in ((self.F, self.lam), (self.F_star, self.gamma))]
+        sizes = [len(W) for W in maps]
 
-def principal_axes(F: Matrix, differences: DifferenceMap, n_components: int) -> Matrix:
-    """Leading principal axes (d, n_components) of the differences EF. O(Nd + nd² + d³)."""
-    ones = np.ones(len(F) if differences.left is None else len(differences.left))
-    _, axes = np.linalg.eigh(symmetrize(F.T @ differences.laplacian(ones, F)))
-    return axes[:, ::-1][:, :n_components].copy()
+        def product(x: Vector) -> tuple[list[Matrix], Vector]:
+            blocks = np.split(x, [sizes[0] ** 2])
+            factors = [W @ block.reshape(len(W), -1) for W, block in zip(maps, blocks, strict=True)]
+            return factors, np.concatenate([(G @ G.T).ravel() for G in factors])
+
+        def function(x: Vector) -> tuple[float, Vector]:
+            factors, z = product(x)
+            value, gradient = self.loss(z)
+            slopes = []
+            for W, G, A, by_A, pull in zip(
+                maps, factors, self.unpack(z), self.unpack(gradient), (self.lam, self.gamma), strict=True
+            ):
+                slopes.append((2.0 * W.T @ ((by_A + pull * (A - np.eye(len(A)))) @ G)).ravel())
+            return value + self.penalty(z), np.concatenate(slopes)
+
+        def slope(x: Vector, value: float, gradient: Vector) -> float:
+            return float(np.linalg.norm(gradient) * np.linalg.norm(x)) / abs(value)
+
+        start = np.concatenate([np.linalg.inv(W).ravel() for W in maps])
+        found = lbfgs_descent(function, start, slope, tol=tol, max_iter=max_iter, monitor=monitor)
+        return replace(found, x=product(found.x)[1])
+
+    def _evened(self, F: Matrix, pull: float) -> Matrix:
+        """(S/‖S‖ + 100 pull)^(-1/2), S the scatter of the differences: curvature comes from it and from the pull."""
+        scatter, U = np.linalg.eigh(F.T @ self.differences.laplacian(np.ones(len(self.labels)), F))
+        relative = np.maximum(scatter, 0.0) / (scatter[-1] if scatter[-1] > 0.0 else 1.0)
+        evened: Matrix = (U / np.sqrt(relative + 100.0 * pull)) @ U.T
+        return evened
 
 
 class ERML(MetricLearner):
@@ -224,7 +144,8 @@ class ERML(MetricLearner):
     v and v* the differences of pair i in the features and in privileged features that only training has,
     sᵢ = +1 for similar pairs. The privileged distance stands where other methods have a fixed threshold:
     a pair that is far apart by the teacher's features may be far apart under M as well. M is the metric. Convex;
-    solved by accelerated projected gradient to its one optimum.
+    solved to its one optimum,
+    which accelerated projected gradient certifies.
 
     Parameters
     ----------
@@ -266,7 +187,9 @@ class ERML(MetricLearner):
     Without ``privileged`` the leading half of the principal components of the pairs' differences stands in for it.
 
     An iteration takes O(N(d + d*) + nd² + d³) time where pairs outnumber points, O(Nd² + d³) otherwise; memory
-    O(nd + N) or O(Nd), and some ten (d, d) arrays.
+    O(nd + N) or O(Nd), and some ten (d, d) arrays. Measured on one core, n = 1000: 0.014, 0.05 and 0.5 s an iteration
+    for 10⁴, 10⁵ and 10⁶ pairs at d = 20; 0.013, 0.03 and 0.12 s for d = 20, 80 and 320 at 10⁴ pairs. Isolet
+    (6 238 × 617, 650 000 pairs) met tol in 27 iterations and 0.5 GB.
 
     References
     ----------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from ..checks import check_choice, check_number
 from ..learner import LabelledPoints, MetricLearner
 from ..linalg import Matrix, symmetrize
 from ..optimize.armijo import Descent, Monitor, armijo_descent, lbfgs_descent
+from ..optimize.coordinates import Coordinates
 from ..progress import progress_logger
 from ..supervision import Pairs, make_sampler
 
@@ -57,7 +60,27 @@ def fit_factor(
 ) -> Descent:
     """Minimise the loss over G; its values are in units of the mean squared bound, free of the data's scale."""
     unit = float(np.mean(problem.bound**2)) if len(problem) else 1.0
+    G = start(problem, n_components)
+    if solver == "gradient" or not problem.rows.any():
+        return _descend(problem, G, unit, armijo_descent, tol=tol, max_iter=max_iter, monitor=monitor)
+    ones = np.ones(len(problem))
+    coordinates = Coordinates.whitened(problem.rows, lambda Z: problem.moment(ones, Z, Z))
+    white = replace(problem, rows=coordinates.X)
+    found = _descend(white, coordinates.to.T @ G, unit, lbfgs_descent, tol=tol, max_iter=max_iter, monitor=monitor)
+    factor = coordinates.back.T @ found.x
+    return replace(found, x=factor if coordinates.unseen is None else factor + coordinates.unseen @ G)
 
+
+def _descend(
+    problem: BoundedPairs,
+    G: Matrix,
+    unit: float,
+    descent: Callable[..., Descent],
+    *,
+    tol: float,
+    max_iter: int,
+    monitor: Monitor | None,
+) -> Descent:
     def function(G: Matrix) -> tuple[float, Matrix]:
         value, gradient = loss(problem, G)
         return value / unit, gradient / unit
@@ -65,8 +88,7 @@ def fit_factor(
     def slope(G: Matrix, value: float, gradient: Matrix) -> float:
         return float(np.linalg.norm(gradient) * np.linalg.norm(G)) / max(value, tol)
 
-    descent = lbfgs_descent if solver == "lbfgs" else armijo_descent
-    return descent(function, start(problem, n_components), slope, tol=tol, max_iter=max_iter, monitor=monitor)
+    return descent(function, G, slope, tol=tol, max_iter=max_iter, monitor=monitor)
 
 
 class FlatGeo(MetricLearner):

