@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A process a core, each with one BLAS thread: threads of several processes would only get in each other's way.
+TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 
 .PHONY: reproduce test test-slow lint bench clean help
 
@@ -22,10 +24,10 @@ reproduce: $(VENV)/.run  ## compare the methods on the bundled data and write re
 	$(BIN)/python -m advmetric.experiments --quick --out results
 
 test: $(VENV)/.dev  ## run the tests
-	$(BIN)/python -m pytest -q
+	$(TEST)
 
 test-slow: $(VENV)/.dev  ## run the slow tests too (minutes)
-	$(BIN)/python -m pytest -q -m "slow or not slow"
+	$(TEST) -m "slow or not slow"
 
 lint: $(VENV)/.dev  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import advmetric
-from advmetric import AML, AMLCV, GMML, NeighborPairs, load_dataset
+from advmetric import AML, AMLCV, DRML, GMML, ITML, LMNN, FlatGeo, NeighborPairs, load_dataset
 
 SMALL_GRID: dict[str, Any] = {"alphas": (0.0, 1.0), "betas": (1.0,), "ts": (0.25, 0.5), "cv": 2}
 
@@ -37,6 +37,10 @@ FURTHER_SETTINGS = [
     AML(pairs=NeighborPairs(2, 2)),
     GMML(n_components=1, t=0.1),
     GMML(pairs="random", random_state=0),
+    ITML(solver="projections", gamma=0.01, pairs=200, random_state=0),
+    LMNN(n_components=1, n_neighbors=1),
+    FlatGeo(n_components=1, pairs=200, random_state=0),
+    DRML(n_components=1, pairs=200, random_state=0),
     AMLCV(**SMALL_GRID | {"n_components": (None, 1)}, scoring="balanced_accuracy"),
 ]
 """Settings that scikit-learn's checks see beside the defaults."""
