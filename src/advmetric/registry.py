@@ -42,6 +42,9 @@ class Method:
         return self.estimator.supervision
 
 
+_DECADES = tuple(10.0**k for k in range(-3, 4))
+"""The paper's grid for alpha and beta."""
+
 _METHODS = (
     Method("Euclidean", Euclidean, "no learning", "exact"),
     Method(
@@ -105,7 +108,7 @@ _METHODS = (
         AML,
         "Chen, Gong, Yang, Li, Wei, Li. Adversarial Metric Learning. IJCAI 2018",
         "paper, re-derived (errata in docs/paper-notes.md)",
-        {"t": (0.05, 0.1, 0.25, 0.5, 0.75), "beta": (0.01, 0.1, 1.0), "alpha": (0.1, 1.0, 10.0, 100.0)},
+        {"t": (0.05, 0.1, 0.25, 0.5, 0.75), "beta": _DECADES, "alpha": _DECADES},
     ),
 )
 

@@ -1,0 +1,189 @@
+"""Table 1 as numbers, CSV, LaTeX and sentences."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .classification import DATASETS
+from .paper import DATASET_IN_PAPER, TABLE_1
+from .protocol import contenders
+from .statistics import average_ranks, critical_difference, p_values_against_best
+from .store import Record
+
+__all__ = ["Table1"]
+
+LEVEL = 0.05
+
+
+def _listed(names: Iterable[str], order: Iterable[str]) -> list[str]:
+    """Names in the given order, unknown ones last."""
+    places = {name: place for place, name in enumerate(order)}
+    return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
+
+
+@dataclass(frozen=True)
+class Table1:
+    """The errors of all methods on all sets."""
+
+    records: tuple[Record, ...]
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        order = [name for pair in ((d, f"{d}-numeric") for d in DATASETS) for name in pair]
+        return _listed((record.task.dataset for record in self.records), order)
+
+    @cached_property
+    def methods(self) -> list[str]:
+        return _listed((record.task.method for record in self.records), contenders())
+
+    @cached_property
+    def _by_trial(self) -> dict[tuple[str, str], dict[int, Record]]:
+        found: dict[tuple[str, str], dict[int, Record]] = {}
+        for record in self.records:
+            if not record.failure:
+                key = (record.task.dataset, record.task.method)
+                found.setdefault(key, {})[record.task.trial] = record
+        return found
+
+    def trials(self, dataset: str) -> list[int]:
+        """Trials that every method which finished any has finished: comparisons are paired."""
+        done = [set(self._by_trial[dataset, m]) for m in self.methods if (dataset, m) in self._by_trial]
+        return sorted(set.intersection(*done)) if done else []
+
+    def values(self, dataset: str, method: str, key: str = "error") -> NDArray[np.float64]:
+        """One number a paired trial; empty where the method failed."""
+        found = self._by_trial.get((dataset, method), {})
+        return np.array([found[trial].result[key] for trial in self.trials(dataset) if trial in found], dtype=float)
+
+    def mean(self, dataset: str, method: str) -> float:
+        values = self.values(dataset, method)
+        return float(values.mean()) if len(values) else float("nan")
+
+    def spread(self, dataset: str, method: str) -> float:
+        values = self.values(dataset, method)
+        return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+    @cached_property
+    def p_values(self) -> dict[tuple[str, str], float]:
+        """Holm-adjusted, against the best on each set."""
+        found = {}
+        for dataset in self.datasets:
+            errors = {m: self.values(dataset, m) for m in self.methods if len(self.values(dataset, m))}
+            if errors:
+                found.update({(dataset, m): p for m, p in p_values_against_best(errors).items()})
+        return found
+
+    def best(self, dataset: str) -> str:
+        present = [m for m in self.methods if len(self.values(dataset, m))]
+        return min(present, key=lambda m: self.mean(dataset, m))
+
+    @cached_property
+    def ranked(self) -> tuple[list[str], NDArray[np.float64], float]:
+        """Methods that finished on all sets, their average ranks, and the critical difference."""
+        complete = [m for m in self.methods if all(len(self.values(d, m)) for d in self.datasets)]
+        means = np.array([[self.mean(d, m) for m in complete] for d in self.datasets])
+        return complete, average_ranks(means), critical_difference(len(complete), len(self.datasets))
+
+    def chosen(self, dataset: str, method: str) -> str:
+        """The parameters chosen most often."""
+        found = self._by_trial.get((dataset, method), {})
+        counts = Counter(
+            " ".join(f"{k}={v}" for k, v in found[t].result["params"].items())
+            for t in self.trials(dataset)
+            if t in found
+        )
+        return f"{counts.most_common(1)[0][0]} ({counts.most_common(1)[0][1]})" if counts else ""
+
+    def in_paper(self, dataset: str, method: str) -> tuple[float, float] | None:
+        return TABLE_1.get((DATASET_IN_PAPER.get(dataset, ""), method))
+
+    # --- as text ------------------------------------------------------------------------------------------
+
+    def csv(self) -> str:
+        """One line a set and method."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["dataset", "method", "trials", "mean", "sd", "p_holm", "paper_mean", "paper_sd", "chosen"])
+        for d in self.datasets:
+            for m in self.methods:
+                values, paper = self.values(d, m), self.in_paper(d, m) or ("", "")
+                numbers = [
+                    f"{self.mean(d, m):.6f}",
+                    f"{self.spread(d, m):.6f}",
+                    f"{self.p_values.get((d, m), 1.0):.4g}",
+                ]
+                writer.writerow(
+                    [d, m, len(values), *(numbers if len(values) else ["", "", ""]), *paper, self.chosen(d, m)]
+                )
+        return out.getvalue()
+
+    def tex(self) -> str:
+        """A booktabs table: best in bold, a dagger where the difference to the best is significant."""
+        head = " & ".join(["Method", *self.datasets])
+        lines = [f"\\begin{{tabular}}{{l{'c' * len(self.datasets)}}}", "\\toprule", head + " \\\\", "\\midrule"]
+        for m in self.methods:
+            cells = []
+            for d in self.datasets:
+                if not len(self.values(d, m)):
+                    cells.append("--")
+                    continue
+                cell = f"{self.mean(d, m):.3f} \\pm {self.spread(d, m):.3f}".replace("0.", ".")
+                cell = f"\\mathbf{{{cell}}}" if m == self.best(d) else cell
+                mark = "^{\\dagger}" if self.p_values[d, m] < LEVEL else ""
+                cells.append(f"${cell}{mark}$")
+            lines.append(" & ".join([m, *cells]) + " \\\\")
+        return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+
+    def sentences(self) -> list[str]:
+        """The answer in words: who wins where, by how much, is it significant."""
+        names, ranks, difference = self.ranked
+        found = []
+        order = [names[i] for i in np.argsort(ranks, kind="stable")]
+        best = ", ".join(f"{name} ({ranks[names.index(name)]:.1f})" for name in order[:3])
+        found.append(
+            f"By average rank over {len(self.datasets)} sets the best are {best}; ranks closer than "
+            f"{difference:.1f} cannot be told apart (Nemenyi, 5 %)."
+        )
+        if "AML" in names:
+            first = [d for d in self.datasets if self.best(d) == "AML"]
+            close = [d for d in self.datasets if d not in first and self.p_values[d, "AML"] >= LEVEL]
+            worse = [d for d in self.datasets if d not in first and d not in close]
+            found.append(
+                f"AML has the lowest mean error on {len(first)} of {len(self.datasets)} sets"
+                + (f" ({', '.join(first)})" if first else "")
+                + (f"; not significantly above the lowest on {', '.join(close)}" if close else "")
+                + (f"; significantly above it on {', '.join(f'{d} ({self.best(d)})' for d in worse)}" if worse else "")
+                + "."
+            )
+        for rival in ("GMML", "Euclidean"):
+            if {"AML", rival} <= set(names):
+                gaps = [self.mean(d, "AML") - self.mean(d, rival) for d in self.datasets]
+                found.append(
+                    f"AML against {rival}: {np.mean(gaps):+.4f} in error on average, "
+                    f"from {min(gaps):+.4f} to {max(gaps):+.4f}."
+                )
+        return found
+
+    def departures(self) -> list[str]:
+        """Where our numbers are not the paper's, beyond two of the larger standard deviations."""
+        found = []
+        for d in self.datasets:
+            far = []
+            for m in self.methods:
+                paper = self.in_paper(d, m)
+                if paper is None or not len(self.values(d, m)):
+                    continue
+                gap = self.mean(d, m) - paper[0]
+                if abs(gap) > 2.0 * max(self.spread(d, m), paper[1]):
+                    far.append(f"{m} {gap:+.3f}")
+            if far:
+                found.append(f"{d}: {', '.join(far)}")
+        return found
