@@ -106,7 +106,7 @@ def _from_pairs(task: Task, name: str, per_class_pair: int, flipped: float) -> d
     params: dict[str, Any] = {}
     if name == "AML":
         cv = StratifiedKFold(3, shuffle=True, random_state=task.trial)
-        learner = AMLCV(alphas=ALPHAS, betas=BETAS, ts=0.5, cv=cv, preprocessor=parts.X_train)
+        learner = AMLCV(alphas=ALPHAS, betas=BETAS, ts=(0.5,), cv=cv, preprocessor=parts.X_train)
     learner.fit(index, labels)
     if name == "AML":
         params = {key: learner.best_params_[key] for key in ("alpha", "beta")}

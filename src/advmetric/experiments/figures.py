@@ -122,7 +122,7 @@ def synthetic_figure(seed: int) -> Figure:
             plot_embedding(X @ view.T, names[y], ax=axes[3 * row + column], title=f"{title}, {what}")
     pairs = BalancedPairs(30).sample(parts.X_train, parts.y_train, 0)
     moved = spaces["AML"].adversarial_pairs(pairs, pairs.labels).reshape(-1, 10) @ _leading(parts.X_train).T
-    axes[0].scatter(*moved.T, marker="x", s=14, color="black", linewidths=0.7, label="adversarial")
+    axes[0].scatter(moved[:, 0], moved[:, 1], marker="x", s=14, color="black", linewidths=0.7, label="adversarial")
     axes[0].legend(frameon=False, fontsize="x-small")
     return figure
 

@@ -41,7 +41,8 @@ h1 { font-size: 1.7rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid #ddd;
 h3 { font-size: 1.05rem; margin-bottom: .3rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem } .wide { overflow-x: auto }
 th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #eee; white-space: nowrap }
-th:first-child, td:first-child { text-align: left } td.best { font-weight: 700 } td small { color: #777; display: block }
+th:first-child, td:first-child { text-align: left } td.best { font-weight: 700 }
+td small { color: #777; display: block; font-weight: 400 }
 figure { margin: 1rem 0 } figure svg { max-width: 100%; height: auto } figcaption { color: #555; font-size: .9rem }
 .answer { background: #f3f7fb; border-left: 4px solid #0072b2; padding: .6rem 1rem }
 .note { color: #555; font-size: .9rem } code { background: #f4f4f4; overflow-wrap: anywhere }
@@ -166,9 +167,11 @@ def _table1(table: Table1, profile: str) -> str:
     )
     departures = table.departures()
     differ = (
-        "<h3>Where this differs from the paper</h3><p class=note>Mean error here minus the paper's, where beyond two of "
-        "the larger standard deviations. The paper does not say how features were scaled or reduced, nor how "
-        "parameters were chosen without the test part.</p><ul>"
+        "<h3>Where this differs from the paper</h3><p class=note>Mean error here minus the paper's, where beyond two "
+        "of the larger standard deviations. The paper does not say how features were scaled or reduced, nor how "
+        "parameters were chosen without the test part."
+        + (" Here it is mostly the subsets." if settings.max_rows else "")
+        + "</p><ul>"
         + "".join(f"<li>{html.escape(line)}</li>" for line in departures)
         + "</ul>"
         if departures
@@ -178,8 +181,8 @@ def _table1(table: Table1, profile: str) -> str:
     return (
         "<h2>Table 1: 5-NN error</h2>"
         f"<p>Mean ± sd over {max(trials.values())} random 80/20 splits{f' ({counts})' if counts else ''}; in grey the "
-        "paper's own number. Bold: lowest mean; †: significantly above it (paired Wilcoxon over the splits, Holm, 5 %). "
-        "Parameters by 3-fold cross-validation inside the training part (on at most "
+        "paper's own number. Bold: lowest mean; †: significantly above it (paired Wilcoxon over the splits, Holm, "
+        "5 %). Parameters by 3-fold cross-validation inside the training part (on at most "
         f"{settings.tune_rows} of its points); scaling, and PCA to 50 where there are over 100 features, fitted on the "
         "training part; the same splits and the same 1000c(c−1) random pairs for all methods that learn from pairs. "
         f"NCA learns from at most {NCA_ROWS} points. ERML and DRIFT are reconstructions from abstracts. {limits}</p>"
@@ -247,7 +250,8 @@ def _ablations(by_name: Mapping[str, list[Record]]) -> list[str]:
             for name in ablation.ADVERSARIES
         ]
         parts.append(
-            "<h3>The adversary as derived and as printed</h3><p>5-NN error at the paper's t = 1/2, alpha = beta = 1.</p>"
+            "<h3>The adversary as derived and as printed</h3>"
+            "<p>5-NN error at the paper's t = 1/2, alpha = beta = 1.</p>"
             + _rows(["adversary", *map(html.escape, datasets)], rows)
         )
     if "solvers" in by_name:
@@ -266,7 +270,8 @@ def _ablations(by_name: Mapping[str, list[Record]]) -> list[str]:
         ]
         parts.append(
             "<h3>Solvers</h3><p>Vehicle, 2000 pairs. “projected-gradient” is the paper's Algorithm 1, “alternating” "
-            "plays the game of Eq. 5 in turns; it has no common objective to minimise, so its number is the last one.</p>"
+            "plays the game of Eq. 5 in turns; it has no common objective to minimise, so the last "
+            "number is shown.</p>"
             + _rows(["solver", "5-NN error", "objective", "iterations", "seconds", "converged"], rows)
         )
     if "few-pairs" in by_name:
@@ -319,10 +324,10 @@ def _robustness(records: list[Record]) -> str:
             ]
         )
     return (
-        "<h3>Robustness</h3><p>Every test point of vehicle may move by at most eps (Euclidean, in standard deviations). "
-        "Pair AUC: the exact worst case of every pair. 5-NN: errors found by projected gradient (at least so many), and "
-        "the share of points without a certificate (at most so many). One row for each family: its member with the "
-        "lowest clean error; eps = 0.2.</p>"
+        "<h3>Robustness</h3><p>Every test point of vehicle may move by at most eps (Euclidean, in standard "
+        "deviations). Pair AUC: the exact worst case of every pair. 5-NN: errors found by projected gradient (at least "
+        "so many), and the share of points without a certificate (at most so many). One row for each family: its "
+        "member with the lowest clean error; eps = 0.2.</p>"
         + _rows(["metric", "clean error", "attacked error", "not certified", "worst-case AUC"], rows)
         + _figure(
             lambda: robustness_figure(records),
@@ -360,6 +365,6 @@ def _rerun(command: str, profile: str, seed: int) -> str:
     return (
         f"<h2>How to rerun</h2><p><code>{html.escape(command)}</code></p><p class=note>Profile {profile}, seed {seed}; "
         f"advmetric {__version__}, {', '.join(f'{k} {v}' for k, v in versions.items())}, "
-        f"{html.escape(platform.system())} {html.escape(platform.machine())}, {os.cpu_count()} cores. Every run is a line "
-        "of results.jsonl beside this page; table1.csv and table1.tex hold the table.</p>"
+        f"{html.escape(platform.system())} {html.escape(platform.machine())}, {os.cpu_count()} cores. Every run is a "
+        "line of results.jsonl beside this page; table1.csv and table1.tex hold the table.</p>"
     )

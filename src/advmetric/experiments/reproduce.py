@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from .catalog import GROUPS, plan_tasks, work
@@ -28,6 +29,8 @@ def reproduce(
 
     Interrupt it in any way and call it again: finished runs are kept.
     """
+    if find_spec("matplotlib") is None:
+        raise ModuleNotFoundError('the report draws with matplotlib: pip install "advmetric[plots]"')
     run_tasks(plan_tasks(plan, groups), work, Store(out), jobs=jobs, retry_failed=retry_failed, display=display)
     return write_report(out, notes=missing_sets(plan, groups), command=command_line(plan, groups))
 

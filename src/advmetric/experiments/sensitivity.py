@@ -28,7 +28,7 @@ def run(task: Task) -> dict[str, Any]:
     parts = split_of(task)
     train, test = [], []
     for value in VALUES:
-        learner = AML(**{task.method: value}).fit(parts.X_train, parts.y_train)
+        learner = AML().set_params(**{task.method: value}).fit(parts.X_train, parts.y_train)
         train.append(training_error(learner.transform(parts.X_train), parts))
         test.append(knn_error(learner, parts))
     return {"values": list(VALUES), "train": train, "test": test}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata, studentized_range, wilcoxon
 
-__all__ = ["average_ranks", "critical_difference", "holm", "p_values_against_best"]
+__all__ = ["average_ranks", "critical_difference", "holm", "p_values_against_best", "paired_p_value"]
 
 
 def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -24,6 +24,18 @@ def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
+def paired_p_value(gaps: NDArray[np.float64]) -> float:
+    """Two-sided Wilcoxon signed-rank test of paired differences; 1 where there are none.
+
+    >>> paired_p_value(np.zeros(5)), round(paired_p_value(np.arange(1.0, 7.0)), 4)
+    (1.0, 0.0312)
+    """
+    rounded = np.round(gaps, 12)
+    if len(rounded) < 2 or not rounded.any():
+        return 1.0
+    return float(wilcoxon(rounded, zero_method="zsplit").pvalue)
+
+
 def p_values_against_best(errors: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Holm-adjusted p of the paired Wilcoxon test of each method against the one with the lowest mean error.
 
@@ -31,10 +43,7 @@ def p_values_against_best(errors: Mapping[str, NDArray[np.float64]]) -> dict[str
     """
     best = min(errors, key=lambda name: float(errors[name].mean()))
     others = [name for name in errors if name != best]
-    p_values = []
-    for name in others:
-        gaps = np.round(errors[name] - errors[best], 12)
-        p_values.append(float(wilcoxon(gaps, zero_method="zsplit").pvalue) if gaps.any() and len(gaps) > 1 else 1.0)
+    p_values = [paired_p_value(errors[name] - errors[best]) for name in others]
     return {best: 1.0} | dict(zip(others, holm(np.array(p_values)).tolist(), strict=True))
 
 

@@ -7,6 +7,7 @@ that differ in two directions, one of them strongly but only in the training set
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,11 @@ from .store import Task
 
 __all__ = ["LEARNERS", "draw", "run", "tasks"]
 
-LEARNERS = {
+LEARNERS: dict[str, Callable[[], Any]] = {
     "Euclidean": Euclidean,
     "GMML": GMML,
     "AML": AML,
-    "GMML, tuned t": lambda: AMLCV(alphas=0.0, betas=1.0, ts=(0.1, 0.25, 0.5, 0.75, 0.9), cv=3),
+    "GMML, tuned t": lambda: AMLCV(alphas=(0.0,), betas=(1.0,), ts=(0.1, 0.25, 0.5, 0.75, 0.9), cv=3),
     "AML, tuned": lambda: AMLCV(ts=(0.1, 0.25, 0.5, 0.75, 0.9), alphas=(0.1, 1.0, 10.0, 100.0), cv=3),
 }
 """GMML and AML as in the paper (t = 1/2, alpha = beta = 1), and tuned on the clean training set."""

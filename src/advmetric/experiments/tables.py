@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .classification import DATASETS
 from .paper import DATASET_IN_PAPER, TABLE_1
 from .protocol import contenders
-from .statistics import average_ranks, critical_difference, p_values_against_best
+from .statistics import average_ranks, critical_difference, holm, p_values_against_best, paired_p_value
 from .store import Record
 
 __all__ = ["Table1"]
@@ -100,7 +100,10 @@ class Table1:
             for t in self.trials(dataset)
             if t in found
         )
-        return f"{counts.most_common(1)[0][0]} ({counts.most_common(1)[0][1]})" if counts else ""
+        if not counts or not counts.most_common(1)[0][0]:
+            return "–"
+        choice, count = counts.most_common(1)[0]
+        return f"{choice} ({count})"
 
     def in_paper(self, dataset: str, method: str) -> tuple[float, float] | None:
         return TABLE_1.get((DATASET_IN_PAPER.get(dataset, ""), method))
@@ -165,12 +168,21 @@ class Table1:
             )
         for rival in ("GMML", "Euclidean"):
             if {"AML", rival} <= set(names):
-                gaps = [self.mean(d, "AML") - self.mean(d, rival) for d in self.datasets]
-                found.append(
-                    f"AML against {rival}: {np.mean(gaps):+.4f} in error on average, "
-                    f"from {min(gaps):+.4f} to {max(gaps):+.4f}."
-                )
+                found.append(self._duel(rival))
         return found
+
+    def _duel(self, rival: str) -> str:
+        """AML against one rival, set by set."""
+        gaps = {d: self.values(d, "AML") - self.values(d, rival) for d in self.datasets}
+        means = [float(gap.mean()) for gap in gaps.values()]
+        p_values = holm(np.array([paired_p_value(gap) for gap in gaps.values()]))
+        lower = [d for d, mean, p in zip(gaps, means, p_values, strict=True) if p < LEVEL and mean < 0.0]
+        higher = [d for d, mean, p in zip(gaps, means, p_values, strict=True) if p < LEVEL and mean > 0.0]
+        return (
+            f"AML against {rival}: {np.mean(means):+.4f} in error on average, from {min(means):+.4f} to "
+            f"{max(means):+.4f}; significantly lower on {', '.join(lower) or 'none'}, significantly higher on "
+            f"{', '.join(higher) or 'none'}."
+        )
 
     def departures(self) -> list[str]:
         """Where our numbers are not the paper's, beyond two of the larger standard deviations."""
