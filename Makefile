@@ -12,7 +12,7 @@ help:  ## list the commands
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plots,fast,ot]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,plots,fast,ot]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml
@@ -21,7 +21,7 @@ $(VENV)/.dev: pyproject.toml
 	@touch $@ $(VENV)/.run
 
 reproduce: $(VENV)/.run  ## compare the methods on the bundled data and write results/report.html
-	$(BIN)/python -m advmetric.experiments --quick --out results
+	$(BIN)/python -m advmetric reproduce --quick --out results
 
 test: $(VENV)/.dev  ## run the tests
 	$(TEST)

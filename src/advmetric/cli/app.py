@@ -1,0 +1,170 @@
+"""The commands in one table, and what becomes of their errors: one line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from .. import __version__
+from .evaluate import evaluate
+from .fit import fit
+from .listing import datasets, methods
+from .measure import distance, transform
+from .reproduce import report, reproduce
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    add_completion=False,
+    # Plain help: it reads the same on a terminal, in a pipe and in a log.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"advmetric {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def advmetric(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the trace of an error; may stand anywhere.")] = False,
+) -> None:
+    """Learn the distance: Mahalanobis metrics from class labels or from pairs.
+
+    A first session, with a table that has a column "class":
+
+    \b
+      advmetric fit cars.csv --label class --out cars.metric.npz
+      advmetric evaluate cars.metric.npz more-cars.csv --label class
+      advmetric transform cars.metric.npz more-cars.csv --out embedded.csv
+
+    Data are CSV (with a header), Parquet (needs pyarrow) or npz files, told apart by their suffix. Results go to
+    stdout; warnings and errors go to stderr, an error as one line.
+
+    \b
+    Exit codes:
+      0    done
+      1    the work failed: a file is missing or damaged, or the data are not fit for it
+      2    the command is wrong: unknown option, method or parameter
+      130  interrupted by Ctrl-C
+    """
+
+
+def add(command: Callable[..., Any], *examples: str) -> None:
+    """Add a command under its function's name, with its docstring as help and examples below."""
+    lines = "\n".join(f"  {example}" for example in examples)
+    summary = (command.__doc__ or "").partition("\n")[0]  # whole, where typer would cut it at 45 characters
+    app.command(command.__name__, short_help=summary, epilog=f"\b\nExamples:\n{lines}")(command)
+
+
+add(
+    fit,
+    "advmetric fit cars.csv --label class",
+    "advmetric fit cars.csv --label class --method LMNN --param n_neighbors=3 --no-tune",
+    "advmetric fit cars.parquet --label class --drop id --test 0.3 --seed 1 --out cars.metric.npz",
+    "advmetric fit faces.csv --pairs same        # columns a_<feature>, b_<feature>; same is +1 or -1",
+)
+add(
+    evaluate,
+    "advmetric evaluate cars.metric.npz new.csv --label class --train cars.csv",
+    "advmetric evaluate faces.metric.npz pairs.csv --pairs same --json",
+)
+add(
+    transform,
+    "advmetric transform cars.metric.npz cars.csv --out embedded.csv",
+    "advmetric transform cars.metric.npz cars.csv --label class --out embedded.npz",
+)
+add(
+    distance,
+    "advmetric distance faces.metric.npz pairs.csv --out distances.csv",
+    "advmetric distance cars.metric.npz cars.csv --a 1 --b 17        # two rows of a file of points",
+    "advmetric distance small.metric.npz --a 5.1,3.5 --b 6.2,2.9     # two points by their values",
+)
+add(datasets, "advmetric datasets", "advmetric datasets --json")
+add(methods, "advmetric methods", "advmetric methods --json")
+add(
+    reproduce,
+    "advmetric reproduce --quick                  # everything on bundled data: a few minutes",
+    "advmetric reproduce table1 --jobs 2 --data-home ~/data --out results",
+    "advmetric reproduce synthetic sensitivity --trials 30",
+    "advmetric reproduce table1 --datasets vehicle,letters --methods AML,GMML,LMNN",
+)
+add(report, "advmetric report results")
+# A further command is a function with typer's annotations, imported above, and a line here: add(function, "example").
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without Unicode is no reason to fail
+    debug = "--debug" in arguments
+    command = typer.main.get_command(app)
+    chosen = [argument for argument in arguments if argument != "--debug"] or ["--help"]
+    with warnings.catch_warnings():
+        _warn_in_lines()
+        try:
+            code = command.main(chosen, prog_name="advmetric", standalone_mode=False)
+            sys.stdout.flush()
+            if code == 130:
+                _say("interrupted")
+            return code if isinstance(code, int) else 0
+        except (KeyboardInterrupt, typer.Abort):
+            _say("interrupted")
+            return 130
+        except BrokenPipeError:
+            # The reader (`head`, say) has gone: say nothing, and nothing more at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            message, code = _told(error)
+            _say(f"error: {message}")
+            return code
+
+
+def _told(error: Exception) -> tuple[str, int]:
+    """The line to print for an error, and the exit code."""
+    if hasattr(error, "format_message"):  # typer's own errors; their class moved between its versions
+        context = getattr(error, "ctx", None)
+        hint = f" (see {context.command_path} --help)" if context is not None else ""
+        return f"{error.format_message().rstrip('.')}{hint}", int(getattr(error, "exit_code", 2))
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 1
+    if isinstance(error, MemoryError):
+        return f"not enough memory {error}", 1
+    if isinstance(error, (ValueError, TypeError, OSError)):
+        return str(error), 1
+    return f"{type(error).__name__}: {error} (this looks like a bug; --debug shows the trace)", 1
+
+
+def _say(message: str) -> None:
+    """Print a message on stderr, as one line whatever is in it."""
+    print(" ".join(message.split()), file=sys.stderr)
+
+
+def _warn_in_lines() -> None:
+    """Show what users should know (a solver that did not converge) as one line, once; hide developers' warnings."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            _say(f"warning: {message}")
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = show

@@ -1,0 +1,233 @@
+"""From files to points or pairs: which columns are features, which is the label, what is carried along."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import index_pairs, pair_labels, refuse_nonfinite
+from ..linalg import Matrix
+from ..metric import Mahalanobis
+from ..supervision import Pairs
+from .options import nearest
+from .tables import NPZ, Table, read_table
+
+__all__ = ["PairFile", "PointFile", "holds_pairs", "load_metric", "read_pairs", "read_points"]
+
+Arrays = dict[str, NDArray]
+
+
+@dataclass(frozen=True)
+class PointFile:
+    """Points, their labels (as text) if asked for, and the other columns."""
+
+    X: Matrix
+    y: NDArray[np.str_] | None
+    names: tuple[str, ...] | None
+    others: Arrays
+
+    @property
+    def labels(self) -> NDArray[np.str_]:
+        """``y``, which must be there."""
+        if self.y is None:
+            raise ValueError("the file has no array y; name the one with the labels by --label.")
+        return self.y
+
+
+@dataclass(frozen=True)
+class PairFile:
+    """Pairs (with labels if asked for), and the other columns."""
+
+    pairs: Pairs
+    names: tuple[str, ...] | None
+    others: Arrays
+
+
+def load_metric(path: Path) -> Mahalanobis:
+    """Read a saved metric."""
+    return Mahalanobis.load(path)
+
+
+def read_points(
+    path: Path,
+    label: str | None,
+    *,
+    drop: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    metric: Mahalanobis | None = None,
+) -> PointFile:
+    """Read points: the columns that ``metric`` has names of, or all but the label and the dropped ones."""
+    if path.suffix.lower() in NPZ:
+        found = _points_of_npz(path, label)
+    else:
+
+        def choose(header: list[str]) -> Sequence[str]:
+            _require(path, header, [*([label] if label else []), *(drop or ())])
+            if metric is not None and metric.feature_names is not None:
+                _require(path, header, metric.feature_names, "which the metric needs")
+                if label in metric.feature_names:
+                    raise ValueError(f"the label {label!r} is a feature of the metric.")
+                return metric.feature_names
+            return [name for name in header if name != label and name not in (drop or ())]
+
+        table = read_table(path, choose, delimiter)
+        y = None if label is None else _labels(table, label)
+        others = {name: values for name, values in table.others.items() if name not in (drop or ())}
+        found = PointFile(table.numbers, y, table.names, others)
+    if not found.X.shape[1]:
+        raise ValueError(f"{path} has no feature columns.")
+    _check_width(path, found.X.shape[1], metric)
+    return found
+
+
+def read_pairs(
+    path: Path,
+    label: str | None,
+    *,
+    labelled: bool = True,
+    drop: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    metric: Mahalanobis | None = None,
+) -> PairFile:
+    """Read pairs: features in columns a_<name> and b_<name>, or the arrays of an npz file."""
+    if path.suffix.lower() in NPZ:
+        found = _pairs_of_npz(path, label, labelled)
+    else:
+
+        def choose(header: list[str]) -> Sequence[str]:
+            _require(path, header, [*([label] if label else []), *(drop or ())])
+            if metric is not None and metric.feature_names is not None:
+                names: Sequence[str] = metric.feature_names
+            else:
+                used = [name for name in header if name != label and name not in (drop or ())]
+                names = list(dict.fromkeys(name[2:] for name in used if name.startswith(("a_", "b_"))))
+            both = [f"{side}_{name}" for side in "ab" for name in names]
+            _require(path, header, both, "the other half of a feature")
+            if not both:
+                raise ValueError(f"{path} has no pairs: their features are in columns a_<name> and b_<name>.")
+            return both
+
+        table = read_table(path, choose, delimiter)
+        d = len(table.names) // 2
+        formed = table.numbers.reshape(-1, 2, d)
+        y = None if label is None or not labelled else _kinds(table, label)
+        others = {name: values for name, values in table.others.items() if name not in (drop or ())}
+        found = PairFile(Pairs.formed(formed, y), tuple(name[2:] for name in table.names[:d]), others)
+    _check_width(path, found.pairs.X.shape[1], metric)
+    return found
+
+
+def _require(path: Path, header: Sequence[str], names: Sequence[str], why: str = "") -> None:
+    missing = [name for name in names if name not in set(header)]
+    if missing:
+        more = f" (nor {len(missing) - 1} others)" if len(missing) > 1 else ""
+        reason = f", {why}" if why else ""
+        raise ValueError(f"{path} has no column {missing[0]!r}{more}{reason}.{nearest(missing[0], header)}")
+
+
+def _check_width(path: Path, d: int, metric: Mahalanobis | None) -> None:
+    if metric is not None and d != metric.components.shape[1]:
+        raise ValueError(
+            f"{path} has {d} features, but the metric is for {metric.components.shape[1]}. "
+            "(--label and --drop say which columns are none.)"
+        )
+
+
+def _labels(table: Table, column: str) -> NDArray[np.str_]:
+    """Class labels as text; none may be missing."""
+    values = table.others[column]
+    for row, value in enumerate(values.tolist()):
+        if value is None or value == "" or value != value:
+            raise ValueError(f"{table.place(row, column)}: the label is missing. Fill in or remove such rows first.")
+    return values.astype(str)
+
+
+def _kinds(table: Table, column: str) -> NDArray[np.integer]:
+    """Labels of pairs, +1 and -1."""
+    values = table.others[column]
+    kinds = np.empty(len(values), dtype=np.int8)
+    for row, value in enumerate(values.tolist()):
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = np.nan
+        if number not in (1.0, -1.0):
+            raise ValueError(
+                f"{table.place(row, column)}: the label of a pair must be +1 (same) or -1 (different), got {value!r}."
+            )
+        kinds[row] = number
+    return pair_labels(kinds, len(kinds))
+
+
+# --- npz ----------------------------------------------------------------------------------------------------
+
+
+def _arrays(path: Path) -> Arrays:
+    with open(path, "rb") as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files}
+        except (ValueError, EOFError, OSError, AttributeError, BadZipFile, zlib.error) as error:
+            raise ValueError(f"{path} is not an npz file of plain arrays, or it is damaged ({error}).") from error
+
+
+def holds_pairs(path: Path) -> bool:
+    """Whether an npz file has an array ``pairs``."""
+    return "pairs" in _arrays(path)
+
+
+def _points_of_npz(path: Path, label: str | None) -> PointFile:
+    arrays = _arrays(path)
+    X = _matrix(path, arrays)
+    name = "y" if label is None and "y" in arrays else label
+    if name is not None:
+        _require_arrays(path, arrays, name, len(X))
+    y = None if name is None else arrays[name].astype(str)
+    others = {key: values for key, values in arrays.items() if key != "X" and values.shape == (len(X),)}
+    return PointFile(X, y, _feature_names(arrays, X.shape[1]), others)
+
+
+def _pairs_of_npz(path: Path, label: str | None, labelled: bool) -> PairFile:
+    arrays = _arrays(path)
+    pairs = arrays.get("pairs")
+    if pairs is None or pairs.shape[1:2] != (2,) or pairs.ndim not in (2, 3):
+        raise ValueError(f"{path} has no array pairs of shape (N, 2, d), or (N, 2) with the points in X.")
+    if pairs.ndim == 3:
+        if pairs.dtype.kind not in "biuf":
+            raise ValueError(f"{path}: the array pairs is not of numbers.")
+        formed = pairs.astype(np.float64)
+        refuse_nonfinite(formed, f"{path}, pairs")
+        view = Pairs.formed(formed)
+    else:
+        X = _matrix(path, arrays)
+        view = Pairs(X, *index_pairs(pairs, len(X)))
+    if labelled:
+        _require_arrays(path, arrays, label or "y", len(pairs))
+        view = Pairs(view.X, view.left, view.right, pair_labels(arrays[label or "y"], len(pairs)))
+    others = {key: values for key, values in arrays.items() if values.shape == (len(pairs),)}
+    return PairFile(view, _feature_names(arrays, view.X.shape[1]), others)
+
+
+def _matrix(path: Path, arrays: Arrays) -> Matrix:
+    X = arrays.get("X")
+    if X is None or X.ndim != 2 or X.dtype.kind not in "biuf" or not len(X):
+        raise ValueError(f"{path} has no array X of numbers with shape (n, d) and n > 0.")
+    refuse_nonfinite(X, f"{path}, X")
+    # In one order of memory, so that the same numbers give the same metric whatever the file.
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def _require_arrays(path: Path, arrays: Arrays, name: str, n: int) -> None:
+    if name not in arrays or arrays[name].shape != (n,):
+        raise ValueError(f"{path} has no array {name!r} of {n} labels.{nearest(name, arrays)}")
+
+
+def _feature_names(arrays: Arrays, d: int) -> tuple[str, ...] | None:
+    names = arrays.get("feature_names")
+    return None if names is None or names.shape != (d,) else tuple(map(str, names.tolist()))

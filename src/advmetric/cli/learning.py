@@ -1,0 +1,194 @@
+"""What ``fit`` does between reading and saving: methods by name, parameters from text, tuning, learning."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+from ..aml import AML, AMLCV
+from ..experiments.protocol import tuned
+from ..learner import LabelledPoints, MetricLearner
+from ..linalg import Matrix
+from ..metric import Mahalanobis
+from ..registry import Method, methods
+from ..supervision import Pairs
+from .options import nearest, wrong
+from .scoring import K
+
+__all__ = ["Samples", "chosen_params", "find_method", "fixed_params", "kinds", "learn", "points_of", "take"]
+
+Samples = LabelledPoints | Pairs
+Params = dict[str, Any]
+
+FOLDS = 3
+_NOT_FOR_USERS = ("preprocessor", "random_state", "verbose")
+"""Parameters that the command line sets itself."""
+_GRIDS = {
+    "alpha": "alphas",
+    "beta": "betas",
+    "t": "ts",
+    "reg": "regs",
+    "prior": "priors",
+    "n_components": "n_components",
+}
+"""What AMLCV calls its lists of values of AML's parameters."""
+
+
+# --- the method and its parameters --------------------------------------------------------------------------
+
+
+def find_method(name: str) -> Method:
+    """The method of that name, whatever the case."""
+    known = {method.name.lower(): method for method in methods()}
+    if name.lower() not in known:
+        names = [method.name for method in methods()]
+        wrong(f"there is no method {name!r}.{nearest(name, names)} Known: {', '.join(names)}", "--method")
+    return known[name.lower()]
+
+
+def fixed_params(method: Method, given: Sequence[str]) -> Params:
+    """Parameters from NAME=VALUE; a value is read as Python's (1e-3, None, (5, 95)), else taken as text."""
+    known = [name for name in method.estimator().get_params() if name not in _NOT_FOR_USERS]
+    fixed: Params = {}
+    for item in given:
+        name, equals, text = item.partition("=")
+        if not equals:
+            wrong(f"{item!r} is not NAME=VALUE, such as {known[0] if known else 'name'}=1", "--param")
+        if name not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            wrong(f"{method.name} has no parameter {name!r}.{nearest(name, known)} ({takes})", "--param")
+        try:
+            fixed[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            fixed[name] = text
+    try:
+        method.estimator(**fixed)._check_params()
+    except (ValueError, TypeError) as error:
+        wrong(str(error), "--param")
+    return fixed
+
+
+# --- samples: points with codes of classes, or pairs --------------------------------------------------------
+
+
+def kinds(samples: Samples) -> NDArray[np.integer]:
+    """What is to be told apart: classes of points, +1 and -1 of pairs."""
+    return samples.labels if isinstance(samples, Pairs) else samples.y
+
+
+def take(samples: Samples, rows: NDArray) -> Samples:
+    """Some of the samples."""
+    return samples.take(rows) if isinstance(samples, Pairs) else LabelledPoints(samples.X[rows], samples.y[rows])
+
+
+def points_of(samples: Samples) -> Matrix:
+    """The points that occur in the samples."""
+    if isinstance(samples, Pairs):
+        occurring: Matrix = samples.X[np.union1d(samples.left, samples.right)]
+        return occurring
+    return samples.X
+
+
+def _scaled(samples: Samples, standardize: bool) -> tuple[Samples, NDArray[np.floating]]:
+    """The samples with standardised features, and the standard deviations."""
+    if not standardize:
+        return samples, np.ones(samples.X.shape[1])
+    scaler = StandardScaler().fit(points_of(samples))
+    return replace(samples, X=scaler.transform(samples.X)), scaler.scale_
+
+
+# --- learning -----------------------------------------------------------------------------------------------
+
+
+def learn(method: Method, params: Params, samples: Samples, standardize: bool, seed: int) -> Mahalanobis:
+    """Fit with given parameters; the metric is for raw features: L diag(1/sd)."""
+    scaled, scale = _scaled(samples, standardize)
+    metric = _fitted(method, params, scaled, seed).get_metric()
+    return Mahalanobis(metric.components / scale, metric.threshold)
+
+
+def _fitted(method: Method, params: Params, samples: Samples, seed: int) -> MetricLearner:
+    learner = method.estimator(**params)
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=seed)
+    return _fit(learner, samples)
+
+
+def _fit(learner: MetricLearner, samples: Samples) -> MetricLearner:
+    if isinstance(samples, Pairs):
+        return learner.set_params(preprocessor=samples.X).fit(_indices(samples), samples.labels)
+    return learner.fit(samples.X, samples.y)
+
+
+def _indices(pairs: Pairs) -> NDArray[np.integer]:
+    return np.column_stack([pairs.left, pairs.right])
+
+
+def chosen_params(method: Method, fixed: Params, samples: Samples, standardize: bool, seed: int) -> tuple[Params, str]:
+    """The parameters of the grid (but for the fixed ones) that are best in cross-validation, and a word on it."""
+    grid: dict[str, Sequence[Any]] = {**method.grid, **{name: (value,) for name, value in fixed.items()}}
+    n = int(np.prod([len(values) for values in grid.values()]))
+    if n == 1:
+        return fixed, "nothing to tune"
+    sizes = np.unique(kinds(samples), return_counts=True)[1]
+    folds = min(FOLDS, int(sizes.min() if isinstance(samples, Pairs) else sizes.max()))
+    if folds < 2:
+        raise ValueError("too few rows to tune: every class has one member only. Add rows, or give --no-tune.")
+    scaled, _ = _scaled(samples, standardize)
+    print(f"Tuning {method.name}: {n} settings, {folds} folds.", file=sys.stderr)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        if method.estimator is AML:
+            best = _best_of_aml(grid, scaled, folds, seed)
+        elif isinstance(scaled, Pairs):
+            best = _best_on_pairs(method, grid, scaled, folds, seed)
+        else:
+            _, best = tuned(replace(method, grid=grid), scaled.X, scaled.y, folds=folds, random_state=seed)
+    late = sum(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    if late:
+        warnings.warn(f"{late} fits did not converge while {method.name} was tuned.", ConvergenceWarning, stacklevel=2)
+    return best, f"best of {n} settings in {folds}-fold cross-validation"
+
+
+def _best_of_aml(grid: Mapping[str, Sequence[Any]], samples: Samples, folds: int, seed: int) -> Params:
+    """AMLCV shares the work of all settings; what it does not know (the solver) does not change the optimum."""
+    lists: Params = {_GRIDS[name]: list(values) for name, values in grid.items() if name in _GRIDS}
+    known = AMLCV().get_params()
+    shared: Params = {name: values[0] for name, values in grid.items() if name not in _GRIDS and name in known}
+    search = AMLCV(
+        **lists,
+        **shared,
+        cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
+        n_neighbors=K,
+        random_state=seed,
+        verbose=int(sys.stderr.isatty()),
+    )
+    _fit(search, samples)
+    return {name: search.best_params_.get(name, values[0]) for name, values in grid.items()}
+
+
+def _best_on_pairs(method: Method, grid: Mapping[str, Sequence[Any]], pairs: Pairs, folds: int, seed: int) -> Params:
+    """The setting with the best mean ROC AUC on held-out folds of the pairs."""
+    cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    parts = list(cv.split(np.zeros(len(pairs)), pairs.labels))
+    settings = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+    def score(params: Params) -> float:
+        total = 0.0
+        for train, test in parts:
+            judged = pairs.take(test)
+            total += _fitted(method, params, pairs.take(train), seed).score(_indices(judged), judged.labels)
+        return total
+
+    return max(settings, key=score)

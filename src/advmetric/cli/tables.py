@@ -1,0 +1,213 @@
+"""Reading CSV and Parquet without pandas: chosen columns as numbers, the others as they are.
+
+Missing values and text among the numbers are refused with their place. Rows are counted from 1, without the header.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linalg import Matrix
+from .options import wrong
+
+__all__ = ["NPZ", "PARQUET", "TEXT", "Table", "pyarrow", "read_table"]
+
+TEXT = {".csv": ",", ".tsv": "\t", ".txt": ","}
+"""Suffixes of text tables, with the delimiter they are written with."""
+PARQUET = (".parquet", ".pq")
+NPZ = (".npz",)
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "<na>"}
+_BATCH = 20_000
+_SAMPLE = 1 << 16
+
+Choose = Callable[[list[str]], Sequence[str]]
+"""From the names of all columns to those that are numbers."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a file: ``numbers`` (n, k) under ``names``, and the others by name."""
+
+    path: Path
+    names: tuple[str, ...]
+    numbers: Matrix
+    others: dict[str, NDArray]
+    lines: NDArray[np.integer] | None = None
+    """For text files, the line on which each row ends."""
+
+    def place(self, row: int, column: str) -> str:
+        """Where a value is, for an error message."""
+        return _place(self.path, row, None if self.lines is None else int(self.lines[row]), column)
+
+
+def read_table(path: Path, choose: Choose, delimiter: str | None = None) -> Table:
+    """Read a CSV or Parquet file; ``choose`` says which of its columns are numbers."""
+    suffix = path.suffix.lower()
+    if suffix in PARQUET:
+        table = _read_parquet(path, choose)
+    elif suffix in TEXT:
+        table = _read_text(path, choose, delimiter)
+    else:
+        wrong(f"{path} must end in {', '.join((*TEXT, *PARQUET, *NPZ))}", "DATA")
+    flawed = np.argwhere(~np.isfinite(table.numbers))
+    if len(flawed):
+        row, column = flawed[0]
+        value = "missing" if np.isnan(table.numbers[row, column]) else "infinite"
+        place = table.place(int(row), table.names[column])
+        raise ValueError(f"{place}: the value is {value}. Fill in or remove such values first.")
+    return table
+
+
+# --- text ---------------------------------------------------------------------------------------------------
+
+
+def _read_text(path: Path, choose: Choose, delimiter: str | None) -> Table:
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        try:
+            return _parsed(path, stream, choose, _delimiter(delimiter, stream))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from error
+        except csv.Error as error:
+            raise ValueError(f"{path} is not a CSV file: {error}.") from error
+
+
+def _delimiter(given: str | None, stream: TextIO) -> str:
+    """The given delimiter, or the one that splits the first lines most evenly and most often."""
+    if given is not None:
+        character = "\t" if given in ("tab", "\\t") else given
+        if len(character) != 1:
+            wrong(f"{given!r} is not one character", "--delimiter")
+        return character
+    sample = stream.read(_SAMPLE)
+    stream.seek(0)
+    lines = [line for line in sample.splitlines(keepends=True) if line.strip()]
+    lines = lines[:-1] if len(sample) == _SAMPLE and len(lines) > 1 else lines
+
+    def merit(candidate: str) -> tuple[bool, int]:
+        widths = [len(row) for row in csv.reader(lines[:50], delimiter=candidate)]
+        return (len(set(widths)) == 1 and widths[0] > 1, widths[0] if widths else 0)
+
+    return max(",;\t|", key=merit)
+
+
+def _parsed(path: Path, stream: TextIO, choose: Choose, delimiter: str) -> Table:
+    reader = csv.reader(stream, delimiter=delimiter)
+    rows = ((reader.line_num, row) for row in reader if any(cell.strip() for cell in row))
+    header = [name.strip() for name in next(rows, (0, []))[1]]
+    if not header:
+        raise ValueError(f"{path} is empty.")
+    _check_header(path, header)
+    names = tuple(choose(header))
+    wanted = [header.index(name) for name in names]
+    rest = [position for position in range(len(header)) if position not in set(wanted)]
+    blocks: list[Matrix] = []
+    kept: list[list[str]] = []
+    lines: list[int] = []
+    while batch := list(islice(rows, _BATCH)):
+        for line, row in batch:
+            if len(row) != len(header):
+                raise ValueError(f"{path}, line {line} has {len(row)} values, but the header has {len(header)} names.")
+        cells = [[row[position] for position in wanted] for _, row in batch]
+        try:
+            blocks.append(np.array(cells, dtype=np.float64).reshape(len(cells), -1))
+        except ValueError:
+            at, column, flaw = _first_flaw(cells)
+            place = _place(path, len(lines) + at, batch[at][0], names[column])
+            raise ValueError(f"{place}: {flaw}") from None
+        kept += [[row[position].strip() for position in rest] for _, row in batch]
+        lines += [line for line, _ in batch]
+    if not lines:
+        raise ValueError(f"{path} has a header but no rows.")
+    others = {header[position]: np.array([row[i] for row in kept], dtype=object) for i, position in enumerate(rest)}
+    return Table(path, names, np.concatenate(blocks), others, np.array(lines, dtype=np.int64))
+
+
+def _first_flaw(cells: list[list[str]]) -> tuple[int, int, str]:
+    """Row, column and description of the first cell that is no number."""
+    for row, values in enumerate(cells):
+        for column, value in enumerate(values):
+            if value.strip().lower() in MISSING:
+                return row, column, "the value is missing. Fill in or remove such values first."
+            if not _is_number(value):
+                decimal = _is_number(value.replace(",", "."))
+                cure = "Write decimals with a point." if decimal else "Leave a text column out with --drop."
+                return row, column, f"{value[:40]!r} is not a number. {cure}"
+    raise AssertionError("every cell is a number, yet NumPy refused one")
+
+
+def _place(path: Path, row: int, line: int | None, column: str) -> str:
+    """Where a value is, for an error message."""
+    return f"{path}, row {row + 1}{'' if line is None else f' (line {line})'}, column {column!r}"
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    """Refuse what is no header: numbers (data without one), names that occur twice or are empty."""
+    if all(_is_number(name) for name in header):
+        raise ValueError(f"{path} has no header: its first line is all numbers. Put the names of the columns there.")
+    for position, name in enumerate(header, start=1):
+        if not name:
+            raise ValueError(
+                f"{path}: column {position} has no name in the header. Name it, or leave it out (pandas: index=False)."
+            )
+        if header.count(name) > 1:
+            raise ValueError(f"{path} has two columns called {name!r}.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# --- Parquet ------------------------------------------------------------------------------------------------
+
+
+def pyarrow() -> tuple[Any, Any]:
+    """The modules pyarrow and pyarrow.parquet, or an error that says what to install."""
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ValueError("Parquet files need pyarrow: pip install pyarrow") from error
+
+
+def _read_parquet(path: Path, choose: Choose) -> Table:
+    arrow, parquet = pyarrow()
+    with open(path, "rb") as stream:
+        try:
+            content = parquet.read_table(stream)
+        except arrow.ArrowException as error:
+            raise ValueError(f"{path} is not a Parquet file, or it is damaged ({error}).") from error
+    # What pandas keeps of an index is no column of the user's.
+    header = [name for name in content.column_names if not re.fullmatch(r"__index_level_\d+__", name)]
+    if len(set(header)) < len(header):
+        raise ValueError(f"{path} has two columns of one name.")
+    names = tuple(choose(header))
+    if content.num_rows == 0:
+        raise ValueError(f"{path} has no rows.")
+    columns = {name: _array(content.column(name)) for name in header}
+    for name in names:
+        if columns[name].dtype.kind not in "biuf":
+            raise ValueError(f"{path}, column {name!r} is not of numbers. Leave it out with --drop.")
+    numbers = np.column_stack([columns[name].astype(np.float64) for name in names])
+    return Table(path, names, numbers, {name: columns[name] for name in header if name not in set(names)})
+
+
+def _array(column: Any) -> NDArray:
+    """A column of Arrow as an array; categories are decoded, for a missing one would become another."""
+    chunk = column.combine_chunks()
+    values: NDArray = (chunk.dictionary_decode() if hasattr(chunk, "dictionary_decode") else chunk).to_numpy(
+        zero_copy_only=False
+    )
+    return values
