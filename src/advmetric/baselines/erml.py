@@ -187,9 +187,9 @@ class ERML(MetricLearner):
     Without ``privileged`` the leading half of the principal components of the pairs' differences stands in for it.
 
     An iteration takes O(N(d + d*) + nd² + d³) time where pairs outnumber points, O(Nd² + d³) otherwise; memory
-    O(nd + N) or O(Nd), and some ten (d, d) arrays. Measured on one core, n = 1000: 0.014, 0.05 and 0.5 s an iteration
-    for 10⁴, 10⁵ and 10⁶ pairs at d = 20; 0.013, 0.03 and 0.12 s for d = 20, 80 and 320 at 10⁴ pairs. Isolet
-    (6 238 × 617, 650 000 pairs) met tol in 27 iterations and 0.5 GB.
+    O(nd + N) or O(Nd), and some ten (d, d) arrays, and 60 for the memory of L-BFGS. Isolet (6 238 × 617, 650 000 pairs)
+    met tol in 58 iterations, 190 s and 0.5 GB on two cores that others used as well; `benchmarks/methods.py scale`
+    measures how time grows.
 
     References
     ----------

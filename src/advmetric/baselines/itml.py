@@ -301,7 +301,9 @@ class ITML(MetricLearner):
     "lbfgs": O(nd² + Nd + d³) an iteration for N pairs of n points, because pairs act through the sparse
     graph of the points; measured on one core, 0.1 s at N = 650 000, n = 20 000, d = 16 and 1.9 s at
     n = 5000, d = 617. "projections": O(Nd²) a sweep; at d = 16, 0.25 µs a pair with numba and 2 µs without.
-    Memory: one copy of the points, O(d²), and about 100 bytes a pair. Pairs of equal points are skipped.
+    Memory: one copy of the points, O(d²), and about 100 bytes a pair. Isolet (6 238 × 617, 650 000 pairs) by
+    "lbfgs": 78 iterations, 190 s and 0.35 GB on two cores that others used as well. Pairs of equal points are
+    skipped.
 
     Certainty: the projections are those of the authors' code as read; its bounds are the centres of two
     bins of a histogram over 100 random distances, here they are percentiles, as in the paper.

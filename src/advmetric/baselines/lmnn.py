@@ -200,8 +200,8 @@ class LMNN(MetricLearner):
     whitened by the scatter of the targets, which changes nothing but the number of iterations.
     For N active impostors an iteration takes O((nk + N) r + nrd) and a search O(n² r) by BLAS; memory
     is O(nd + d² + Nk), never n×n. On one core, to the default gap: letters 1.6 s for 4 000 points, 3.5 s
-    for 8 000, 9 s and 50 MB for 16 000; 4 000 MNIST digits 3.4, 6.4 and 28 s at d = 50, 100 and 200;
-    ISOLET
+    for 8 000, 9 s and 50 MB for 16 000; 4 000 MNIST digits 3.4, 6.4 and 28 s at d = 50, 100 and 200.
+    Isolet (6 238 × 617): 325 iterations, 240 s and 0.4 GB on two cores that others used as well.
 
     The optimum does not depend on the scale of the features, but the choice of target neighbours
     (Euclidean) does: standardise first.
