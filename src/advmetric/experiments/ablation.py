@@ -184,6 +184,7 @@ def _robustness_learner(task: Task, parts: Split) -> Any:
         parts.y_train,
         pairs=profile.max_pairs,
         tune_rows=profile.tune_rows,
+        tune_pairs=profile.tune_pairs,
         thin=profile.thin,
         random_state=task.trial,
     )

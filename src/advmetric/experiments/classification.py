@@ -62,6 +62,7 @@ def run(task: Task) -> dict[str, Any]:
             parts.y_train,
             pairs=pairs,
             tune_rows=profile.tune_rows,
+            tune_pairs=profile.tune_pairs,
             thin=profile.thin,
             random_state=task.trial,
         )
