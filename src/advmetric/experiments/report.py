@@ -183,7 +183,8 @@ def _table1(table: Table1, profile: str) -> str:
         f"<p>Mean ± sd over {max(trials.values())} random 80/20 splits{f' ({counts})' if counts else ''}; in grey the "
         "paper's own number. Bold: lowest mean; †: significantly above it (paired Wilcoxon over the splits, Holm, "
         "5 %). Parameters by 3-fold cross-validation inside the training part (on at most "
-        f"{settings.tune_rows} of its points and, but for ITML, {settings.tune_pairs} pairs); scaling, and PCA to 50 where there are over 100 features, fitted on the "
+        f"{settings.tune_rows} of its points and, but for ITML, {settings.tune_pairs} pairs); scaling, and PCA "
+        "to 50 where there are over 100 features, fitted on the "
         "training part; the same splits and the same 1000c(c−1) random pairs for all methods that learn from pairs. "
         f"NCA learns from at most {NCA_ROWS} points. ERML and DRIFT are reconstructions from abstracts. {limits}</p>"
         + _rows(["method", *map(html.escape, table.datasets), "rank"], rows)
