@@ -338,6 +338,49 @@ def test_distance_of_two_rows_and_of_two_points(done, metric):
     assert float(rows.split()[1]) == pytest.approx(expected, rel=1e-12)
 
 
+def test_verify_gives_distance_decision_and_a_probability_that_falls_with_the_distance(done, pair_file):
+    done("fit", pair_file, "--pairs", "same", *QUICK)
+    metric = Mahalanobis.load("wine.metric.npz")
+    done("verify", "wine.metric.npz", pair_file, "--out", "verdicts.csv")
+    found = read_csv("verdicts.csv")
+    assert list(found[0]) == ["same", "id", "distance", "decision", "probability"]
+    distances = np.array([float(row["distance"]) for row in found])
+    probabilities = np.array([float(row["probability"]) for row in found])
+    slope, intercept = metric.calibration
+    np.testing.assert_allclose(probabilities, 1 / (1 + np.exp(-slope * distances - intercept)), rtol=1e-9)
+    assert np.all(np.diff(probabilities[np.argsort(distances)]) <= 0)
+    # Calibrated: of pairs with a probability above a half, more than a half are the same.
+    assert np.mean(SAME[probabilities > 0.5] == 1) > 0.5 > np.mean(SAME[probabilities < 0.5] == 1)
+    done("verify", "wine.metric.npz", pair_file, "--probability", "0.9", "--out", "sure.csv")
+    sure = np.array([int(row["decision"]) for row in read_csv("sure.csv")])
+    np.testing.assert_array_equal(sure, np.where(probabilities >= 0.9, 1, -1))
+    done("verify", "wine.metric.npz", pair_file, "--threshold", "0", "--out", "never.csv")
+    assert {row["decision"] for row in read_csv("never.csv")} <= {"-1"}
+
+
+def test_verify_compares_two_files_row_by_row_or_one_row_with_all(done, refused, pair_file, metric):
+    done("fit", pair_file, "--pairs", "same", *QUICK)
+    learned = Mahalanobis.load("wine.metric.npz")
+    for name, rows in (("a.npz", WINE.data[:4]), ("b.npz", WINE.data[100:104]), ("one.npz", WINE.data[:1])):
+        np.savez(name, X=rows)
+
+    def distances(*files):
+        return [float(line.split(",")[0]) for line in done("verify", "wine.metric.npz", *files).splitlines()[1:]]
+
+    facing = [learned(u, v) for u, v in zip(WINE.data[:4], WINE.data[100:104], strict=True)]
+    np.testing.assert_allclose(distances("a.npz", "b.npz"), facing, rtol=1e-9)
+    np.testing.assert_allclose(distances("one.npz", "b.npz"), [learned(WINE.data[0], v) for v in WINE.data[100:104]])
+    np.savez("three.npz", X=WINE.data[:3])
+    assert "three.npz has 3 rows" in refused(1, "verify", "wine.metric.npz", "three.npz", "b.npz")
+    assert "no threshold" in refused(
+        1, "verify", "vehicle.metric.npz", "vehicle.csv", "vehicle.csv", "--label", "class"
+    )
+    assert "no probabilities" in refused(2, "verify", "vehicle.metric.npz", "vehicle.csv", "--probability", "0.5")
+    assert "one of the two" in refused(
+        2, "verify", "vehicle.metric.npz", "a.npz", "--probability", "0.5", "--threshold", "1"
+    )
+
+
 def test_evaluate_leaves_one_out_or_looks_among_train(done, metric):
     found = json.loads(done("evaluate", "vehicle.metric.npz", "vehicle.csv", "--label", "class", "--json"))["scores"]
     rulers = {
@@ -388,7 +431,9 @@ def test_datasets_and_methods_list_all(done):
         assert line.endswith(method.paper)  # one line each, nothing cut
 
 
-@pytest.mark.parametrize("command", ["fit", "evaluate", "transform", "distance", "datasets", "methods"])
+@pytest.mark.parametrize(
+    "command", ["fit", "evaluate", "transform", "distance", "verify", "datasets", "methods", "reproduce", "report"]
+)
 def test_every_command_has_help_with_examples(done, command):
     page = done(command, "--help")
     assert f"\n    advmetric {command} " in page + " " or f"\n    advmetric {command}\n" in page

@@ -30,6 +30,12 @@ def test_readme_block_runs(block, tmp_path):
     run(["-c", block], tmp_path)
 
 
+@pytest.mark.parametrize("guide", sorted((ROOT / "docs").glob("guide-*.md")), ids=lambda path: path.stem)
+def test_the_blocks_of_a_guide_run_in_turn(guide, tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    assert run(["-c", "\n".join(blocks)], tmp_path).strip()
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_and_prints_its_result(example, tmp_path):
     assert run([str(example)], tmp_path).strip()

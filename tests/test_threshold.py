@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advmetric.threshold import best_threshold
+from advmetric.threshold import best_threshold, fit_probability
 
 
 def rates(distances, y, threshold):
@@ -116,3 +116,22 @@ def test_bad_settings_are_refused():
     for beta in (0.0, -1.0, np.nan):
         with pytest.raises(ValueError, match=rf"beta={beta} must be > 0"):
             best_threshold(distances, y, "f_beta", beta=beta)
+
+
+def test_probabilities_are_calibrated_on_data_that_follow_the_model():
+    rng = np.random.default_rng(0)
+    distances = rng.gamma(3.0, 0.7, size=20_000)
+    truth = 1 / (1 + np.exp(2.0 * distances - 3.0))
+    y = np.where(rng.random(len(distances)) < truth, 1, -1)
+    slope, intercept = fit_probability(distances, y)
+    assert slope == pytest.approx(-2.0, abs=0.1)
+    assert intercept == pytest.approx(3.0, abs=0.15)
+    # The unit of the distance does not matter.
+    assert fit_probability(1e6 * distances, y)[0] == pytest.approx(1e-6 * slope, rel=1e-3)
+
+
+def test_a_useless_distance_gives_the_share_of_similar_pairs():
+    distances, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([-1, -1, 1, -1])
+    slope, intercept = fit_probability(np.concatenate([distances, [9.0]]), np.concatenate([y, [1]]))
+    assert slope == 0.0
+    assert 1 / (1 + np.exp(-intercept)) == pytest.approx(0.4)

@@ -167,11 +167,11 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _check_pairs(self, pairs: Any, y: Any = None, *, reset: bool = False) -> Pairs:
         """Bring formed pairs or index pairs into one form, a view on their points."""
-        if isinstance(pairs, Pairs):
-            return pairs if y is None else Pairs(pairs.X, pairs.left, pairs.right, pair_labels(y, len(pairs)))
         if not reset:
             check_is_fitted(self, "components_")
-        if dimensions(pairs) == 2 and self.preprocessor is not None:
+        if isinstance(pairs, Pairs):
+            view = pairs
+        elif dimensions(pairs) == 2 and self.preprocessor is not None:
             refuse_text(self.preprocessor, "preprocessor")
             points = check_array(self.preprocessor, dtype=_FLOATS, ensure_all_finite=False, input_name="preprocessor")
             refuse_nonfinite(points, "preprocessor", getattr(self.preprocessor, "columns", None))

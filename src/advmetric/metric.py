@@ -8,13 +8,13 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
 from .linalg import Matrix, Vector, symmetrize
 from .supervision import Pairs
@@ -39,6 +39,8 @@ class Mahalanobis:
         Pairs no farther apart than this are called similar.
     feature_names : sequence of str, optional
         Names of the d features, kept with a saved metric.
+    calibration : (slope, intercept), optional
+        Of the log-odds of "same" as a function of the distance: see :meth:`probability`.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Mahalanobis:
     components: Matrix
     threshold: float | None = None
     feature_names: tuple[str, ...] | None = field(default=None)
+    calibration: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         components = np.asarray(self.components, dtype=np.float64)
@@ -64,6 +67,9 @@ class Mahalanobis:
             if len(names) != components.shape[1]:
                 raise ValueError(f"feature_names has {len(names)} names for {components.shape[1]} features.")
             object.__setattr__(self, "feature_names", names)
+        if self.calibration is not None:
+            slope, intercept = (float(value) for value in self.calibration)
+            object.__setattr__(self, "calibration", (slope, intercept))
 
     @property
     def matrix(self) -> Matrix:
@@ -82,6 +88,14 @@ class Mahalanobis:
             distances[block] = np.sqrt(np.einsum("ij,ij->i", Z, Z))
         return distances
 
+    def probability(self, distances: Vector) -> Vector:
+        """Probability that pairs at these distances are the same: 1 / (1 + exp(-slope·d - intercept))."""
+        if self.calibration is None:
+            raise ValueError("this metric has no calibration; fit one with advmetric.threshold.fit_probability.")
+        slope, intercept = self.calibration
+        probabilities: Vector = expit(slope * np.asarray(distances) + intercept)
+        return probabilities
+
     def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
         """Distance of two vectors."""
         z = self.components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
@@ -98,6 +112,7 @@ class Mahalanobis:
             "version": _VERSION,
             "threshold": self.threshold,
             "feature_names": self.feature_names,
+            "calibration": self.calibration,
             "sha256": self._digest(),
         }
         # Opened, not mkstemp'd, so that the file gets the permissions that a new file of the user's has.
@@ -132,7 +147,7 @@ class Mahalanobis:
                     components = archive["components"]
                     if components.dtype != np.float64:
                         raise ValueError(f"components of type {components.dtype}")
-                    metric = cls(components, header["threshold"], header["feature_names"])
+                    metric = cls(components, header["threshold"], header["feature_names"], header.get("calibration"))
                     unchanged = metric._digest() == header["sha256"]
         except _DAMAGE as error:
             raise ValueError(f"{path} is not a metric saved by advmetric, or it is damaged ({error}).") from error
@@ -143,6 +158,8 @@ class Mahalanobis:
         return metric
 
     def _digest(self) -> str:
-        parts: Sequence[object] = (self.components.shape, self.threshold, self.feature_names)
+        parts: list[object] = [self.components.shape, self.threshold, self.feature_names]
+        if self.calibration is not None:
+            parts.append(self.calibration)
         described = json.dumps(parts).encode()
         return hashlib.sha256(described + np.ascontiguousarray(self.components, dtype="<f8").tobytes()).hexdigest()

@@ -1,13 +1,14 @@
-"""From distances to decisions: the threshold that best separates similar from dissimilar pairs."""
+"""From distances to decisions and probabilities: the best threshold, and log-odds linear in the distance."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 
 from .linalg import Vector
 
-__all__ = ["best_threshold"]
+__all__ = ["best_threshold", "fit_probability"]
 
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
@@ -67,3 +68,25 @@ def best_threshold(
     middle = 0.5 * (ordered[k - 1] + ordered[k])
     # Between neighbouring floats there is no middle: it may round up to the pair that it should exclude.
     return float(middle if middle < ordered[k] else ordered[k - 1])
+
+
+def fit_probability(distances: Vector, y: NDArray[np.integer]) -> tuple[float, float]:
+    """Slope and intercept of the log-odds of "same" as a function of the distance (Platt's scaling).
+
+    ``distances`` should be of pairs that the metric was not learned from: out of folds, say. The slope is at most 0:
+    a greater distance never makes "same" more probable.
+
+    Examples
+    --------
+    >>> slope, intercept = fit_probability(np.array([0.1, 0.2, 0.5, 0.4, 0.8, 0.9]), np.array([1, 1, 1, -1, -1, -1]))
+    >>> bool(slope < 0.0 < intercept)
+    True
+    """
+    unit = float(np.mean(distances)) or 1.0
+    # A hint of a penalty keeps the slope finite where all pairs are told apart.
+    model = LogisticRegression(C=1e3).fit((distances / unit)[:, None], y)
+    slope = float(model.coef_[0, 0]) / unit
+    if slope > 0.0:
+        similar = np.mean(y == 1)
+        return 0.0, float(np.log(similar / (1.0 - similar)))
+    return slope, float(model.intercept_[0])

@@ -17,6 +17,7 @@ from .fit import fit
 from .listing import datasets, methods
 from .measure import distance, transform
 from .reproduce import report, reproduce
+from .verify import verify
 
 __all__ = ["app", "run"]
 
@@ -91,6 +92,11 @@ add(
     "advmetric distance faces.metric.npz pairs.csv --out distances.csv",
     "advmetric distance cars.metric.npz cars.csv --a 1 --b 17        # two rows of a file of points",
     "advmetric distance small.metric.npz --a 5.1,3.5 --b 6.2,2.9     # two points by their values",
+)
+add(
+    verify,
+    "advmetric verify faces.metric.npz pairs.csv --out verdicts.csv",
+    "advmetric verify faces.metric.npz probe.csv gallery.csv --probability 0.99",
 )
 add(datasets, "advmetric datasets", "advmetric datasets --json")
 add(methods, "advmetric methods", "advmetric methods --json")

@@ -16,7 +16,7 @@ from ..registry import Method
 from ..supervision import Pairs
 from .data import read_pairs, read_points
 from .evaluate import show_scores
-from .learning import Samples, chosen_params, find_method, fixed_params, kinds, learn, points_of, take
+from .learning import Samples, calibrated, chosen_params, find_method, fixed_params, kinds, learn, points_of, take
 from .options import AsJson, Data, Delimiter, Drop, Label, PairsColumn, kind_of, wrong
 from .output import check_output, show_json
 from .scoring import euclidean, neighbour_error, pair_quality, scale_of
@@ -88,6 +88,8 @@ def fit(
         metric = learn(chosen, params, samples, standardize, seed)
     saved_on = len(kinds(samples)) if refit or not len(held_out) else len(train)
     metric = Mahalanobis(metric.components, metric.threshold, names)
+    if isinstance(samples, Pairs):
+        metric = calibrated(metric, chosen, params, samples, standardize, seed)
     metric.save(target)
     if as_json:
         show_json(
@@ -188,3 +190,5 @@ def _tell_saved(target: Path, metric: Mahalanobis, n: int, things: str, scaled: 
         print("The standard deviations are folded into it: use it on raw data, not on standardised.")
     if metric.threshold is not None:
         print(f"Pairs up to a distance of {metric.threshold:.6g} are called the same.")
+    if metric.calibration is not None:
+        print("`advmetric verify` gives probabilities, calibrated on pairs out of the fold they are judged by.")

@@ -23,10 +23,21 @@ from ..linalg import Matrix
 from ..metric import Mahalanobis
 from ..registry import Method, methods
 from ..supervision import Pairs
+from ..threshold import fit_probability
 from .options import nearest, wrong
 from .scoring import K
 
-__all__ = ["Samples", "chosen_params", "find_method", "fixed_params", "kinds", "learn", "points_of", "take"]
+__all__ = [
+    "Samples",
+    "calibrated",
+    "chosen_params",
+    "find_method",
+    "fixed_params",
+    "kinds",
+    "learn",
+    "points_of",
+    "take",
+]
 
 Samples = LabelledPoints | Pairs
 Params = dict[str, Any]
@@ -176,6 +187,21 @@ def _best_of_aml(grid: Mapping[str, Sequence[Any]], samples: Samples, folds: int
     )
     _fit(search, samples)
     return {name: search.best_params_.get(name, values[0]) for name, values in grid.items()}
+
+
+def calibrated(
+    metric: Mahalanobis, method: Method, params: Params, pairs: Pairs, scaled: bool, seed: int
+) -> Mahalanobis:
+    """The metric with probabilities, from the distances of pairs that were out of the fold they are judged by."""
+    folds = min(5, int(np.unique(pairs.labels, return_counts=True)[1].min()))
+    if folds < 2:
+        return metric
+    distances = np.empty(len(pairs))
+    cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    for train, test in cv.split(distances, pairs.labels):
+        fitted = learn(method, params, pairs.take(train), scaled, seed)
+        distances[test] = fitted.pair_distance(pairs.take(test))
+    return replace(metric, calibration=fit_probability(distances, pairs.labels))
 
 
 def _best_on_pairs(method: Method, grid: Mapping[str, Sequence[Any]], pairs: Pairs, folds: int, seed: int) -> Params:
