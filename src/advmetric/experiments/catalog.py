@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import ablation, classification, sensitivity, synthetic
+from . import ablation, classification, sensitivity, synthetic, verification
 from .protocol import Plan
 from .store import Task
 
@@ -29,6 +29,7 @@ EXPERIMENTS = {
     for experiment in (
         Experiment("synthetic", "synthetic", synthetic.tasks, synthetic.run),
         Experiment("table1", "table1", classification.tasks, classification.run),
+        Experiment("verification", "roc", verification.tasks, verification.run),
         Experiment("sensitivity", "sensitivity", sensitivity.tasks, sensitivity.run),
         *(Experiment(name, "ablation", tasks, run) for name, (tasks, run) in ablation.EXPERIMENTS.items()),
     )

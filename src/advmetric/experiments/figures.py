@@ -26,6 +26,7 @@ from . import ablation, synthetic
 from .protocol import split
 from .store import Record
 from .tables import Table1
+from .verification import RATES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,6 +125,31 @@ def synthetic_figure(seed: int) -> Figure:
     moved = spaces["AML"].adversarial_pairs(pairs, pairs.labels).reshape(-1, 10) @ _leading(parts.X_train).T
     axes[0].scatter(moved[:, 0], moved[:, 1], marker="x", s=14, color="black", linewidths=0.7, label="adversarial")
     axes[0].legend(frameon=False, fontsize="x-small")
+    return figure
+
+
+# --- verification -----------------------------------------------------------------------------------------
+
+
+def roc_figure(records: Sequence[Record]) -> Figure:
+    """Mean ROC curves over the folds, a panel a set, the best first; a band for AML and for Euclidean."""
+    datasets = list(dict.fromkeys(r.task.dataset for r in records))
+    figure, axes = subplots(len(datasets), 2, (4.6, 3.9))
+    for ax, dataset in zip(axes, datasets, strict=True):
+        names = {r.task.method for r in records if r.task.dataset == dataset}
+        auc = {name: matrix(records, "auc", dataset=dataset, method=name).mean() for name in names}
+        for place, name in enumerate(sorted(auc, key=lambda name: -auc[name])):
+            curves = matrix(records, "roc", dataset=dataset, method=name)
+            color = {"AML": COLORS[1], "Euclidean": "#000000"}.get(name, COLORS[(0, 2, 3, 4, 5, 6)[place % 6]])
+            wide = name in ("AML", "Euclidean")
+            ax.plot(
+                RATES, curves.mean(axis=0), color=color, linewidth=1.8 if wide else 0.9, label=f"{name} {auc[name]:.3f}"
+            )
+            if wide and len(curves) > 1:
+                low, high = (curves.mean(axis=0) + sign * curves.std(axis=0) for sign in (-1, 1))
+                ax.fill_between(RATES, low, high, color=color, alpha=0.12, linewidth=0)
+        ax.set(title=dataset, xlabel="false positives", ylabel="true positives", xlim=(0, 1), ylim=(0, 1.01))
+        ax.legend(frameon=False, fontsize="x-small", loc="lower right")
     return figure
 
 

@@ -22,6 +22,7 @@ from .figures import (
     mechanism_figure,
     rank_figure,
     robustness_figure,
+    roc_figure,
     sensitivity_figure,
     svg,
     synthetic_figure,
@@ -29,6 +30,7 @@ from .figures import (
 from .protocol import NCA_ROWS, PROFILES
 from .store import Record, Store
 from .tables import LEVEL, Table1
+from .verification import about
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,6 +78,7 @@ def write_report(folder: Path, *, notes: Sequence[str] = (), command: str = "adv
         _answer(by_name, table, profile, notes),
         *([_table1(table, profile)] if "table1" in by_name else []),
         *([_synthetic(by_name["synthetic"], seed)] if "synthetic" in by_name else []),
+        *([_verification(by_name["verification"])] if "verification" in by_name else []),
         *([_sensitivity(by_name["sensitivity"])] if "sensitivity" in by_name else []),
         *_ablations(by_name),
         *([_times(table)] if "table1" in by_name else []),
@@ -222,6 +225,38 @@ def _synthetic(records: list[Record], seed: int) -> str:
             lambda: synthetic_figure(seed), "The first draw, seen through the two leading directions of each space."
         )
     )
+
+
+def _verification(records: list[Record]) -> str:
+    parts = []
+    for dataset in dict.fromkeys(r.task.dataset for r in records):
+        here = [r for r in records if r.task.dataset == dataset]
+        names = sorted({r.task.method for r in here}, key=lambda m: -matrix(here, "auc", method=m).mean())
+        rows = [
+            [
+                html.escape(name),
+                *(_mean_and_error(matrix(here, key, method=name)) for key in ("auc", "eer", "accuracy", "fpr95")),
+                f"<td class=time>{matrix(here, 'tune_and_fit_seconds', method=name).mean():.1f}</td>",
+            ]
+            for name in names
+        ]
+        folds = len({r.task.trial for r in here})
+        parts.append(
+            f"<h3>{html.escape(dataset)}</h3><p class=note>{html.escape(about(dataset))} {folds} test folds; mean ± "
+            "standard error over them.</p>"
+            + _rows(["method", "AUC", "equal error", "accuracy", "false positives at 95 % recall", "seconds"], rows)
+        )
+    return (
+        "<h2>Verification: same or different?</h2><p>Parameters by AUC on held-out training pairs (LFW: on View 1); "
+        "features fitted on the images of training pairs; thresholds from training pairs.</p>"
+        + "".join(parts)
+        + _figure(lambda: roc_figure(records), "Mean ROC over the folds, AUC in the legend; band: standard deviation.")
+    )
+
+
+def _mean_and_error(values: np.ndarray) -> str:
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{values.mean():.3f} ± {error:.3f}"
 
 
 def _sensitivity(records: list[Record]) -> str:

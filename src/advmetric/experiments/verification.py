@@ -1,0 +1,257 @@
+"""Verification: same or different? ROC curves of all methods on pairs of people, patches or classes never seen.
+
+A run is one test fold. Features, scaling and PCA are fitted on the images of the training pairs, parameters
+are chosen by AUC on pairs held out from the training part (LFW: on View 1), and only then the test fold is
+looked at. Methods that need class labels take part where the protocol gives identities.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from ..datasets.verification import VerificationSet, load_verification
+from ..learner import MetricLearner
+from ..linalg import Matrix, Vector
+from ..metric import Mahalanobis
+from ..registry import Method
+from ..threshold import best_threshold
+from .protocol import PROFILES, Plan, contenders
+from .store import Task
+
+__all__ = ["RATES", "SETS", "measures", "run", "tasks"]
+
+OFFLINE = ("letters-unseen", "digits-unseen")
+SETS = ("lfw", "pubfig", "mvs", "patches", *OFFLINE)
+RATES = tuple(np.linspace(0.0, 1.0, 101).tolist())
+"""False positive rates at which ROC curves are kept."""
+COMPONENTS = {"lfw": 200, "pubfig": 200, "mvs": 100, "patches": 100, "letters-unseen": None, "digits-unseen": 50}
+MAX_POINTS = 3000
+"""Methods that learn from points with labels get at most so many of the training images (quick: 600)."""
+QUICK_PAIRS = 2000
+QUICK_FOLDS = 3
+_ABOUT = {
+    "lfw": "LFW View 2, image-restricted: pairs only, no outside data; dense SIFT, PCA 200.",
+    "pubfig": "PubFig, people of the test pairs unseen; dense SIFT, PCA 200.",
+    "mvs": "Photo Tourism patches: trained on Liberty and Notre Dame, tested on Yosemite; Siamese CNN.",
+    "patches": "Real patches; pairs made by known shifts, turns, scalings and light; test patches unseen; Siamese CNN.",
+    "letters-unseen": "Letters of the test pairs are in no training pair; 16 features.",
+    "digits-unseen": "Digits of the test pairs are in no training pair; pixels, PCA 50.",
+}
+RESTRICTED = ("lfw",)
+"""Sets whose protocol gives training pairs only, not who is on them."""
+
+
+def tasks(plan: Plan) -> list[Task]:
+    """A run a method and test fold, on every set that can be had here; quick: those that anyone has."""
+    names = plan.datasets or (OFFLINE if plan.profile == "quick" else available(SETS)[0])
+    chosen = [name for name in names if name in SETS]
+    found = []
+    for name in chosen:
+        folds = len(list(verification_set(name).splits()))
+        if plan.profile == "quick":
+            folds = min(folds, QUICK_FOLDS)
+        if plan.trials:
+            folds = min(folds, plan.trials)
+        for fold in range(folds):
+            for method in plan.methods or contenders():
+                if applies(contenders()[method], name):
+                    found.append(Task("verification", name, method, fold, plan.profile, plan.seed))
+    return found
+
+
+def about(name: str) -> str:
+    """A sentence on the set and its protocol."""
+    return _ABOUT.get(name, "")
+
+
+def available(names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Sets that can be loaded here, and why the others cannot."""
+    found, missing = [], {}
+    for name in names:
+        try:
+            verification_set(name)
+        except (OSError, ValueError, ImportError) as error:
+            missing[name] = str(error).splitlines()[0]
+        else:
+            found.append(name)
+    return found, missing
+
+
+def applies(method: Method, name: str) -> bool:
+    """Whether a method can learn under the protocol of a set."""
+    if "pairs" in method.supervision:
+        return True
+    return name not in RESTRICTED and name not in ("mvs", "patches")
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Learn from the training pairs of one fold and judge the test pairs."""
+    profile, method = PROFILES[task.profile], contenders()[task.method]
+    data = verification_set(task.dataset)
+    train, test = list(data.splits())[task.trial]
+    if task.profile == "quick":
+        rng = np.random.default_rng([task.seed, task.trial, 7])
+        train, test = (np.sort(rng.permutation(part)[:QUICK_PAIRS]) for part in (train, test))
+    started = time.perf_counter()
+    points = min(MAX_POINTS, profile.tune_rows)
+    params = _chosen(data, method, train, task.trial, profile.thin, points)
+    F = features(data, data.pairs[train], data.labels[train])
+    metric = learned(method, params, data, F, data.pairs[train], data.labels[train], task.trial, points)
+    seconds = time.perf_counter() - started
+    threshold = best_threshold(distances(metric, F, data.pairs[train]), data.labels[train])
+    found = measures(data.labels[test], distances(metric, F, data.pairs[test]), threshold)
+    return found | {"params": params, "tune_and_fit_seconds": seconds, "n_train": len(train), "n_test": len(test)}
+
+
+def verification_set(name: str) -> VerificationSet:
+    """A set under the protocol of its experiment."""
+    return load_verification(name)
+
+
+# --- features ---------------------------------------------------------------------------------------------
+
+
+def features(data: VerificationSet, pairs: NDArray[np.integer], labels: NDArray[np.integer]) -> Matrix:
+    """Features of all images, every step of which is fitted on the images of the given (training) pairs."""
+    rows = np.unique(pairs)
+    raw = _raw_features(data, pairs, labels)
+    pipeline = preparation(COMPONENTS[data.name], len(rows), data.name not in OFFLINE).fit(raw[rows])
+    return np.ascontiguousarray(pipeline.transform(raw), dtype=np.float64)
+
+
+def preparation(n_components: int | None, n_rows: int, images: bool) -> Pipeline:
+    """Standardise, reduce, and for images give every row the same length."""
+    steps: list[Any] = [StandardScaler()]
+    if n_components is not None:
+        steps.append(PCA(min(n_components, n_rows - 1), svd_solver="randomized", random_state=0))
+    if images:
+        steps.append(Normalizer())
+    return make_pipeline(*steps)
+
+
+def _raw_features(
+    data: VerificationSet, pairs: NDArray[np.integer], labels: NDArray[np.integer]
+) -> NDArray[np.floating]:
+    """Dense SIFT of faces, a Siamese network for patches, both kept on disk; digits and letters as they are."""
+    if data.name in OFFLINE:
+        return data.X.reshape(len(data.X), -1).astype(np.float64)
+    from ..features import SiameseNet, cached, dense_sift
+
+    if data.name in ("patches", "mvs"):
+        used = data.X
+
+        def embed() -> NDArray[np.floating]:
+            return SiameseNet(random_state=0).fit(used, pairs, labels).transform(used)
+
+        settings = {"pairs": pairs.tolist(), "labels": labels.tolist(), "net": repr(SiameseNet(random_state=0))}
+        return cached(None, f"{data.name}-siamese", data.X, settings, embed)
+    return cached(None, f"{data.name}-sift", data.X, {}, lambda: dense_sift(data.X))
+
+
+# --- learning ---------------------------------------------------------------------------------------------
+
+
+def _chosen(
+    data: VerificationSet, method: Method, train: NDArray[np.integer], fold: int, thin: int, max_points: int
+) -> dict[str, Any]:
+    """Parameters with the best AUC on pairs held out from the training part, or on View 1 where there is one."""
+    grid = {name: list(values)[::thin] for name, values in method.grid.items()}
+    candidates = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    if len(candidates) == 1:
+        return candidates[0]
+    if data.development is not None:
+        view = data.development
+        learning, learning_labels = view.train_pairs, view.train_labels
+        judging, judging_labels = view.test_pairs, view.test_labels
+    else:
+        held = _held_out(data, train, fold)
+        learning, learning_labels = data.pairs[train[~held]], data.labels[train[~held]]
+        judging, judging_labels = data.pairs[train[held]], data.labels[train[held]]
+    F = features(data, learning, learning_labels)
+
+    def auc(params: dict[str, Any]) -> float:
+        metric = learned(method, params, data, F, learning, learning_labels, fold, max_points)
+        return float(roc_auc_score(judging_labels, -distances(metric, F, judging)))
+
+    return max(candidates, key=auc)
+
+
+def _held_out(data: VerificationSet, train: NDArray[np.integer], fold: int) -> NDArray[np.bool_]:
+    """One further fold of the training pairs (people there are new, too), or a quarter where there is one fold."""
+    folds = np.unique(data.folds[train])
+    if len(folds) > 1:
+        held: NDArray[np.bool_] = data.folds[train] == folds[fold % len(folds)]
+        return held
+    return np.arange(len(train)) % 4 == 0
+
+
+def learned(
+    method: Method,
+    params: dict[str, Any],
+    data: VerificationSet,
+    F: Matrix,
+    pairs: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    random_state: int,
+    max_points: int,
+) -> Mahalanobis:
+    """The metric a method learns from index pairs on F, or from the images of those pairs with who is on them."""
+    learner = method.estimator(**params)
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=random_state)
+    if "pairs" in method.supervision:
+        return learner.set_params(preprocessor=F).fit(pairs, labels).get_metric()
+    assert data.identities is not None
+    rows = np.unique(pairs)
+    if len(rows) > max_points:
+        rows = np.sort(np.random.default_rng(random_state).permutation(rows)[:max_points])
+    learner.fit(F[rows], data.identities[rows])
+    return learner.get_metric() if isinstance(learner, MetricLearner) else Mahalanobis(learner.components_)
+
+
+_BLOCK = 100_000
+
+
+def distances(metric: Mahalanobis, F: Matrix, pairs: NDArray[np.integer]) -> Vector:
+    """Distances of index pairs, by blocks."""
+    Z = F @ metric.components.T
+    found = np.empty(len(pairs))
+    for start in range(0, len(pairs), _BLOCK):
+        block = pairs[start : start + _BLOCK]
+        found[start : start + _BLOCK] = np.linalg.norm(Z[block[:, 0]] - Z[block[:, 1]], axis=1)
+    return found
+
+
+# --- measures ---------------------------------------------------------------------------------------------
+
+
+def measures(y: NDArray[np.integer], distance: Vector, threshold: float) -> dict[str, Any]:
+    """AUC, equal error rate, accuracy at a threshold, false positives at 95 % recall, and the ROC curve."""
+    false, true, _ = roc_curve(y, -distance, drop_intermediate=False)
+    return {
+        "auc": float(roc_auc_score(y, -distance)),
+        "eer": _crossing(false, 1.0 - true),
+        "accuracy": float(np.mean(np.where(distance <= threshold, 1, -1) == y)),
+        "fpr95": float(false[np.argmax(true >= 0.95)]),
+        "roc": np.interp(RATES, false, true).tolist(),
+    }
+
+
+def _crossing(rising: Vector, falling: Vector) -> float:
+    """Common value of two curves where they cross, on the line between their points."""
+    gap = rising - falling
+    after = int(np.argmax(gap >= 0.0))
+    if after == 0:
+        return float(rising[0])
+    share = -gap[after - 1] / (gap[after] - gap[after - 1])
+    return float(rising[after - 1] + share * (rising[after] - rising[after - 1]))
