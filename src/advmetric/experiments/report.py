@@ -119,10 +119,9 @@ def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _plus_minus(values: np.ndarray, digits: int = 3) -> str:
-    if not len(values):
-        return "–"
-    spread = values.std(ddof=1) if len(values) > 1 else 0.0
-    return f"{values.mean():.{digits}f} ± {spread:.{digits}f}"
+    if len(values) < 2:
+        return f"{values[0]:.{digits}f}" if len(values) else "–"
+    return f"{values.mean():.{digits}f} ± {values.std(ddof=1):.{digits}f}"
 
 
 # --- sections ---------------------------------------------------------------------------------------------
@@ -191,9 +190,13 @@ def _table1(table: Table1, profile: str) -> str:
         "training part; the same splits and the same 1000c(c−1) random pairs for all methods that learn from pairs. "
         f"NCA learns from at most {NCA_ROWS} points. ERML and DRIFT are reconstructions from abstracts. {limits}</p>"
         + _rows(["method", *map(html.escape, table.datasets), "rank"], rows)
-        + _figure(
-            lambda: rank_figure(table),
-            "Average ranks; a bar joins methods that Nemenyi's test does not tell apart at 5 %.",
+        + (
+            _figure(
+                lambda: rank_figure(table),
+                "Average ranks; a bar joins methods that Nemenyi's test does not tell apart at 5 %.",
+            )
+            if table.ranked[0]
+            else ""
         )
         + _figure(lambda: error_figure(table), "Every trial (dots), mean and standard deviation.")
         + differ

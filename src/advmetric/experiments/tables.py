@@ -86,11 +86,19 @@ class Table1:
         return min(present, key=lambda m: self.mean(dataset, m))
 
     @cached_property
+    def complete(self) -> list[str]:
+        """Sets on which every method has finished (all methods that have finished anywhere)."""
+        present = {m for _, m in self._by_trial}
+        return [d for d in self.datasets if present and all(len(self.values(d, m)) for m in present)]
+
+    @cached_property
     def ranked(self) -> tuple[list[str], NDArray[np.float64], float]:
-        """Methods that finished on all sets, their average ranks, and the critical difference."""
-        complete = [m for m in self.methods if all(len(self.values(d, m)) for d in self.datasets)]
-        means = np.array([[self.mean(d, m) for m in complete] for d in self.datasets])
-        return complete, average_ranks(means), critical_difference(len(complete), len(self.datasets))
+        """Methods, their average ranks over the complete sets, and the critical difference."""
+        names = [m for m in self.methods if any(method == m for _, method in self._by_trial)]
+        if not self.complete or len(names) < 2:
+            return [], np.empty(0), float("nan")
+        means = np.array([[self.mean(d, m) for m in names] for d in self.complete])
+        return names, average_ranks(means), critical_difference(len(names), len(self.complete))
 
     def chosen(self, dataset: str, method: str) -> str:
         """The parameters chosen most often."""
@@ -148,19 +156,21 @@ class Table1:
     def sentences(self) -> list[str]:
         """The answer in words: who wins where, by how much, is it significant."""
         names, ranks, difference = self.ranked
+        if not names:
+            return ["No set has results of all methods yet."]
         found = []
         order = [names[i] for i in np.argsort(ranks, kind="stable")]
         best = ", ".join(f"{name} ({ranks[names.index(name)]:.1f})" for name in order[:3])
         found.append(
-            f"By average rank over {len(self.datasets)} sets the best are {best}; ranks closer than "
+            f"By average rank over {len(self.complete)} sets the best are {best}; ranks closer than "
             f"{difference:.1f} cannot be told apart (Nemenyi, 5 %)."
         )
         if "AML" in names:
-            first = [d for d in self.datasets if self.best(d) == "AML"]
-            close = [d for d in self.datasets if d not in first and self.p_values[d, "AML"] >= LEVEL]
-            worse = [d for d in self.datasets if d not in first and d not in close]
+            first = [d for d in self.complete if self.best(d) == "AML"]
+            close = [d for d in self.complete if d not in first and self.p_values[d, "AML"] >= LEVEL]
+            worse = [d for d in self.complete if d not in first and d not in close]
             found.append(
-                f"AML has the lowest mean error on {len(first)} of {len(self.datasets)} sets"
+                f"AML has the lowest mean error on {len(first)} of {len(self.complete)} sets"
                 + (f" ({', '.join(first)})" if first else "")
                 + (f"; not significantly above the lowest on {', '.join(close)}" if close else "")
                 + (f"; significantly above it on {', '.join(f'{d} ({self.best(d)})' for d in worse)}" if worse else "")
@@ -173,7 +183,7 @@ class Table1:
 
     def _duel(self, rival: str) -> str:
         """AML against one rival, set by set."""
-        gaps = {d: self.values(d, "AML") - self.values(d, rival) for d in self.datasets}
+        gaps = {d: self.values(d, "AML") - self.values(d, rival) for d in self.complete}
         means = [float(gap.mean()) for gap in gaps.values()]
         p_values = holm(np.array([paired_p_value(gap) for gap in gaps.values()]))
         lower = [d for d, mean, p in zip(gaps, means, p_values, strict=True) if p < LEVEL and mean < 0.0]
