@@ -152,8 +152,8 @@ def main() -> None:
 
 Measured with the full profile (`advmetric reproduce --data-home DIR`, seed 0) at commit {options.commit}, Python
 {platform.python_version()}, on two shared cores, one BLAS thread a process. Written by tools/results_doc.py; the
-report of `make reproduce` shows the same in quick form. ERML and DRIFT are reconstructions from abstracts; sets with over
-100 features are reduced to 50 principal components.
+report of `make reproduce` shows the same in quick form. ERML and DRIFT are reconstructions from abstracts; sets with
+over 100 features are reduced to 50 principal components.
 
 """
     if "table1" in by_name:
