@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..datasets import list_datasets
+from ..datasets import list_datasets, list_verification
 from ..experiments.catalog import GROUPS
 from ..experiments.protocol import Plan, contenders
 from ..experiments.report import write_report
@@ -30,8 +30,12 @@ def reproduce(
         list[str] | None, typer.Argument(help=f"{', '.join(GROUPS)} or all (the default).", show_default=False)
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Subsets, few trials, thinned grids: a few minutes.")] = False,
-    datasets: Annotated[list[str] | None, typer.Option(help="For Table 1; repeat it or separate by commas.")] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="For Table 1; repeat it or separate by commas.")] = None,
+    datasets: Annotated[
+        list[str] | None, typer.Option(help="For Table 1 and ROC; repeat it or separate by commas.")
+    ] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="For Table 1 and ROC; repeat it or separate by commas.")
+    ] = None,
     trials: Annotated[int | None, typer.Option(min=1, help="Random splits (default: 20, quick 3).")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes, each with one BLAS thread.")] = os.cpu_count() or 1,
     seed: Annotated[int, typer.Option(min=0, help="Decides splits, pairs and draws.")] = 0,
@@ -53,7 +57,7 @@ def reproduce(
         profile="quick" if quick else "full",
         seed=seed,
         trials=trials,
-        datasets=_chosen(datasets, [info.name for info in list_datasets()], "dataset"),
+        datasets=_chosen(datasets, [*(info.name for info in list_datasets()), *list_verification()], "dataset"),
         methods=_chosen(methods, list(contenders()), "method"),
     )
     with Shown(sys.stderr.isatty()) as display:

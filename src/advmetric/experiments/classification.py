@@ -43,7 +43,9 @@ def available(names: tuple[str, ...] = DATASETS, *, bundled_only: bool = False) 
 
 def tasks(plan: Plan) -> list[Task]:
     """Every method on every set."""
-    datasets = plan.datasets or available(bundled_only=plan.profile == "quick")[0]
+    known = {info.name for info in list_datasets()}
+    chosen = None if plan.datasets is None else [name for name in plan.datasets if name in known]
+    datasets = available(bundled_only=plan.profile == "quick")[0] if chosen is None else chosen
     return plan.tasks("table1", datasets, plan.methods or list(contenders()))
 
 

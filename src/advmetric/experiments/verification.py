@@ -24,6 +24,7 @@ from ..learner import MetricLearner
 from ..linalg import Matrix, Vector
 from ..metric import Mahalanobis
 from ..registry import Method
+from ..supervision import Pairs
 from ..threshold import best_threshold
 from .protocol import PROFILES, Plan, contenders
 from .store import Task
@@ -219,16 +220,11 @@ def learned(
     return learner.get_metric() if isinstance(learner, MetricLearner) else Mahalanobis(learner.components_)
 
 
-_BLOCK = 100_000
-
-
 def distances(metric: Mahalanobis, F: Matrix, pairs: NDArray[np.integer]) -> Vector:
-    """Distances of index pairs, by blocks."""
-    Z = F @ metric.components.T
+    """Distances of index pairs: every point is embedded once, pairs are compared by blocks."""
     found = np.empty(len(pairs))
-    for start in range(0, len(pairs), _BLOCK):
-        block = pairs[start : start + _BLOCK]
-        found[start : start + _BLOCK] = np.linalg.norm(Z[block[:, 0]] - Z[block[:, 1]], axis=1)
+    for block, V in Pairs(F @ metric.components.T, pairs[:, 0], pairs[:, 1]).differences():
+        found[block] = np.sqrt(np.einsum("ij,ij->i", V, V))
     return found
 
 
