@@ -7,6 +7,7 @@ looked at. Methods that need class labels take part where the protocol gives ide
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
 from itertools import product
@@ -16,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score, roc_curve
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ..datasets.verification import VerificationSet, load_verification
 from ..learner import MetricLearner
@@ -26,7 +27,7 @@ from ..metric import Mahalanobis
 from ..registry import Method
 from ..supervision import Pairs
 from ..threshold import best_threshold
-from .protocol import PROFILES, Plan, contenders
+from .protocol import PROFILES, WIDE, Plan, contenders
 from .store import Task
 
 __all__ = ["RATES", "SETS", "measures", "run", "tasks"]
@@ -35,14 +36,17 @@ OFFLINE = ("letters-unseen", "digits-unseen")
 SETS = ("lfw", "pubfig", "mvs", "patches", *OFFLINE)
 RATES = tuple(np.linspace(0.0, 1.0, 101).tolist())
 """False positive rates at which ROC curves are kept."""
-COMPONENTS = {"lfw": 200, "pubfig": 200, "mvs": 100, "patches": 100, "letters-unseen": None, "digits-unseen": 50}
+PATCHES = ("mvs", "patches")
+FACE_SIFT: dict[str, Any] = {"step": 10, "sizes": (12, 18, 24), "root": True, "mirror": True}
+FACE_COMPONENTS = 150
+"""Chosen on LFW's View 1."""
 MAX_POINTS = 3000
 """Methods that learn from points with labels get at most so many of the training images (quick: 600)."""
 QUICK_PAIRS = 2000
 QUICK_FOLDS = 3
 _ABOUT = {
-    "lfw": "LFW View 2, image-restricted: pairs only, no outside data; dense SIFT, PCA 200.",
-    "pubfig": "PubFig, people of the test pairs unseen; dense SIFT, PCA 200.",
+    "lfw": "LFW View 2, image-restricted: pairs only, no outside data; dense SIFT, PCA 150, whitened.",
+    "pubfig": "PubFig, people of the test pairs unseen; dense SIFT, PCA 150, whitened.",
     "mvs": "Photo Tourism patches: trained on Liberty and Notre Dame, tested on Yosemite; Siamese CNN.",
     "patches": "Real patches; pairs made by known shifts, turns, scalings and light; test patches unseen; Siamese CNN.",
     "letters-unseen": "Letters of the test pairs are in no training pair; 16 features.",
@@ -92,7 +96,7 @@ def applies(method: Method, name: str) -> bool:
     """Whether a method can learn under the protocol of a set."""
     if "pairs" in method.supervision:
         return True
-    return name not in RESTRICTED and name not in ("mvs", "patches")
+    return name not in RESTRICTED and name not in PATCHES
 
 
 def run(task: Task) -> dict[str, Any]:
@@ -123,40 +127,50 @@ def verification_set(name: str) -> VerificationSet:
 
 
 def features(data: VerificationSet, pairs: NDArray[np.integer], labels: NDArray[np.integer]) -> Matrix:
-    """Features of all images, every step of which is fitted on the images of the given (training) pairs."""
+    """Features of all images, every step of which is fitted on the images of the given (training) pairs.
+
+    Faces and patches are kept on disk: all methods of a fold share them.
+    """
     rows = np.unique(pairs)
-    raw = _raw_features(data, pairs, labels)
-    pipeline = preparation(COMPONENTS[data.name], len(rows), data.name not in OFFLINE).fit(raw[rows])
-    return np.ascontiguousarray(pipeline.transform(raw), dtype=np.float64)
-
-
-def preparation(n_components: int | None, n_rows: int, images: bool) -> Pipeline:
-    """Standardise, reduce, and for images give every row the same length."""
-    steps: list[Any] = [StandardScaler()]
-    if n_components is not None:
-        steps.append(PCA(min(n_components, n_rows - 1), svd_solver="randomized", random_state=0))
-    if images:
-        steps.append(Normalizer())
-    return make_pipeline(*steps)
-
-
-def _raw_features(
-    data: VerificationSet, pairs: NDArray[np.integer], labels: NDArray[np.integer]
-) -> NDArray[np.floating]:
-    """Dense SIFT of faces, a Siamese network for patches, both kept on disk; digits and letters as they are."""
     if data.name in OFFLINE:
-        return data.X.reshape(len(data.X), -1).astype(np.float64)
-    from ..features import SiameseNet, cached, dense_sift
+        raw = data.X.reshape(len(data.X), -1).astype(np.float64)
+        steps: list[Any] = [StandardScaler()]
+        if raw.shape[1] > WIDE:
+            steps.append(PCA(50, svd_solver="randomized", random_state=0))
+        return np.ascontiguousarray(make_pipeline(*steps).fit(raw[rows]).transform(raw))
+    from ..features import cached
 
-    if data.name in ("patches", "mvs"):
-        used = data.X
+    used: dict[str, Any] = {"pairs": _digest(pairs), "labels": _digest(labels)}
+    if data.name in PATCHES:
+        found = cached(None, f"{data.name}-siamese", data.X, used, lambda: _siamese(data.X, pairs, labels))
+    else:
+        # Which pairs they are in does not matter for faces, only which images.
+        used = {"rows": _digest(rows), "components": FACE_COMPONENTS} | FACE_SIFT
+        found = cached(None, f"{data.name}-sift-pca", data.X, used, lambda: _faces(data.X, rows, data.name))
+    return np.ascontiguousarray(found, dtype=np.float64)
 
-        def embed() -> NDArray[np.floating]:
-            return SiameseNet(random_state=0).fit(used, pairs, labels).transform(used)
 
-        settings = {"pairs": pairs.tolist(), "labels": labels.tolist(), "net": repr(SiameseNet(random_state=0))}
-        return cached(None, f"{data.name}-siamese", data.X, settings, embed)
-    return cached(None, f"{data.name}-sift", data.X, {}, lambda: dense_sift(data.X))
+def _faces(images: NDArray[np.uint8], rows: NDArray[np.integer], name: str) -> NDArray[np.floating]:
+    """Dense SIFT, standardised, PCA, whitened, unit length."""
+    from ..features import cached, dense_sift, sift_pipeline
+
+    raw = cached(None, f"{name}-sift", images, FACE_SIFT, lambda: dense_sift(images, **FACE_SIFT))
+    projected: NDArray[np.floating] = sift_pipeline(FACE_COMPONENTS).fit(raw[rows]).transform(raw)
+    return projected
+
+
+def _siamese(
+    images: NDArray[np.uint8], pairs: NDArray[np.integer], labels: NDArray[np.integer]
+) -> NDArray[np.floating]:
+    """The embedding of a network trained on the pairs; its Euclidean distance is the network's own."""
+    from ..features import SiameseNet
+
+    embedded: NDArray[np.floating] = SiameseNet(random_state=0).fit(images, pairs, labels).transform(images)
+    return embedded
+
+
+def _digest(values: NDArray[np.integer]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values, dtype=np.int64).tobytes()).hexdigest()
 
 
 # --- learning ---------------------------------------------------------------------------------------------
