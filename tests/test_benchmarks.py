@@ -1,6 +1,7 @@
 """The benchmarks run, measure what they say, and their own plain code is right (tiny sizes, no timing asserted)."""
 
 import importlib
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -159,6 +160,23 @@ def test_one_command_prints_a_table_with_the_machines_facts(bench, capsys, name)
     assert "CPU:" in printed
     assert "commit:" in printed
     assert name in printed.split("benchmark", 1)[1]
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel's record of the peak is Linux's")
+def test_the_streaming_benchmark_prints_its_ratio_and_its_peak():
+    command = [
+        sys.executable,
+        str(FOLDER / "scale" / "streaming.py"),
+        "--rows",
+        "3000",
+        "--batch",
+        "500",
+        "--repeats",
+        "1",
+    ]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "AML().fit_batches / streamed" in printed
+    assert "peak of the stream" in printed
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import column_or_1d
 
 from .linalg import Matrix
@@ -85,17 +86,27 @@ def refuse_nonfinite(X: Matrix, name: str, columns: Sequence[str] | None = None)
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum()):
             return
-    flawed = ~np.isfinite(X)
-    if not flawed.any():
+    places = _flaws(X)
+    if not len(places):
         return
-    place = np.argwhere(flawed)[0]
+    place = places[0]
     what = "NaN" if np.isnan(X[tuple(place)]) else "inf"
-    rows = int(flawed.reshape(len(X), -1).any(axis=1).sum())
+    rows = len(np.unique(places[:, 0]))
     kind = "pairs" if X.ndim == 3 else "rows"
     raise ValueError(
         f"Input {name} contains {what} at {_place(place, columns)} ({rows} {kind} affected). "
         "Drop or impute such entries first, for example with sklearn.impute.SimpleImputer."
     )
+
+
+def _flaws(X: Any) -> NDArray[np.integer]:
+    """Places of NaN and inf in a dense or sparse array, one a row, first place first."""
+    if not issparse(X):
+        return np.argwhere(~np.isfinite(X))
+    entries = X.tocoo()
+    flawed = ~np.isfinite(entries.data)
+    places = np.column_stack([entries.row[flawed], entries.col[flawed]])
+    return places[np.lexsort(places.T[::-1])]
 
 
 def index_pairs(pairs: Any, n: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
@@ -116,8 +127,8 @@ def index_pairs(pairs: Any, n: int) -> tuple[NDArray[np.integer], NDArray[np.int
     return indices[:, 0], indices[:, 1]
 
 
-def pair_labels(y: Any, n_pairs: int) -> NDArray[np.integer]:
-    """Check labels of pairs: one a pair, -1 or +1, both present."""
+def pair_labels(y: Any, n_pairs: int, *, both: bool = True) -> NDArray[np.integer]:
+    """Check labels of pairs: one a pair, -1 or +1, and (unless ``both`` is false) both present."""
     labels = column_or_1d(y)
     if len(labels) != n_pairs:
         raise ValueError(f"y has {len(labels)} labels for {n_pairs} pairs.")
@@ -128,6 +139,6 @@ def pair_labels(y: Any, n_pairs: int) -> NDArray[np.integer]:
             f"y of pair {bad} is {labels.tolist()[bad]!r}; labels of pairs must be +1 (similar) or -1 (dissimilar)."
         )
     for label, kind in ((1, "similar"), (-1, "dissimilar")):
-        if not np.any(labels == label):
+        if both and not np.any(labels == label):
             raise ValueError(f"y has no {kind} pair (label {label:+d}); pairs of both kinds are needed.")
     return labels.astype(np.int8)

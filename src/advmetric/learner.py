@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
@@ -27,9 +28,10 @@ from .metric import Mahalanobis
 from .supervision import AllPairs, BalancedPairs, Pairs
 from .threshold import best_threshold
 
-__all__ = ["LabelledPoints", "MetricLearner"]
+__all__ = ["FLOATS", "LabelledPoints", "MetricLearner"]
 
-_FLOATS = (np.float64, np.float32)
+FLOATS = (np.float64, np.float32)
+"""Types of points that are kept as they are; others become the first."""
 _MAX_LISTED = 1500
 """Up to so many points, ``score`` looks at all of their pairs."""
 
@@ -40,6 +42,25 @@ class LabelledPoints:
 
     X: Matrix
     y: NDArray[np.integer]
+
+
+def _plain(points: Any) -> Any:
+    """Checked points: sparse ones as an array, whose operators mean what those of NumPy's mean."""
+    return csr_array(points) if issparse(points) else points
+
+
+def _rows_of_batch(preprocessor: Any, pairs: Any) -> Pairs | None:
+    """A view on only those rows of an array that a batch of index pairs needs, so that it may be memory-mapped.
+
+    None for other preprocessors, and for rows with flaws: looking at everything then says where.
+    """
+    if not isinstance(preprocessor, np.ndarray) or preprocessor.ndim != 2 or preprocessor.dtype.kind not in "fiu":
+        return None
+    left, right = index_pairs(pairs, len(preprocessor))
+    needed, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    rows = preprocessor[needed]
+    rows = rows if rows.dtype in FLOATS else rows.astype(np.float64)
+    return Pairs(rows, places[: len(left)], places[len(left) :]) if np.isfinite(rows).all() else None
 
 
 def _decides_on_pairs(learner: Any) -> bool:
@@ -58,6 +79,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     supervision: ClassVar[tuple[str, ...]] = ("points", "pairs")
     """What the method learns from."""
+    accepts_sparse: ClassVar[bool] = False
+    """Whether points may be a SciPy sparse matrix, which is never made dense as a whole."""
 
     preprocessor: ArrayLike | None
     components_: Matrix
@@ -85,8 +108,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _fit(self, X: Any, y: Any, **extra: Any) -> MetricLearner:
         self._check_params()
         data = self._check_data(X, y)
-        if hasattr(self, "threshold_"):
-            del self.threshold_
+        for learned in ("threshold_", "statistics_"):
+            if hasattr(self, learned):
+                delattr(self, learned)
         self._fitted_on_pairs = isinstance(data, Pairs)
         self.components_ = self._learn_finite(data, **extra)
         if isinstance(data, Pairs):
@@ -96,17 +120,17 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _check_params(self) -> None:
         """Raise a ValueError that names any parameter out of range."""
 
-    def _learn(self, data: LabelledPoints | Pairs, **extra: Any) -> Matrix:
+    def _learn(self, data: Any, **extra: Any) -> Matrix:
         """Return the (r, d) components of the metric learned from checked data."""
         raise TypeError(f"{type(self).__name__} does not say how it learns: implement _learn.")
 
-    def _learn_finite(self, data: LabelledPoints | Pairs, **extra: Any) -> Matrix:
+    def _learn_finite(self, data: Any, **extra: Any) -> Matrix:
         """Learn; where numbers overflow, raise one clear error instead of NumPy's warnings."""
         flaw: Exception | None = None
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             try:
                 components = self._learn(data, **extra)
-                if np.isfinite(components).all():
+                if np.isfinite(components.data if issparse(components) else components).all():
                     return components
             except np.linalg.LinAlgError as error:
                 flaw = error
@@ -144,7 +168,10 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"{type(self).__name__} learns from pairs (X of shape (N, 2, d), y of -1 and +1), not from points."
             )
         refuse_text(X, "X")
-        points, labels = validate_data(self, X, y, dtype=_FLOATS, ensure_all_finite=False, ensure_min_samples=2)
+        points, labels = validate_data(
+            self, X, y, dtype=FLOATS, ensure_all_finite=False, ensure_min_samples=2, accept_sparse=self._sparse_format
+        )
+        points = _plain(points)
         refuse_nonfinite(points, "X", getattr(self, "feature_names_in_", None))
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -158,25 +185,50 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Whether X is pairs (formed, or of row numbers of the preprocessor) rather than points."""
         return isinstance(X, Pairs) or dimensions(X) == 3 or (self.preprocessor is not None and dimensions(X) == 2)
 
-    def _check_points(self, X: Any) -> Matrix:
+    @property
+    def _sparse_format(self) -> Any:
+        return "csr" if self.accepts_sparse else False
+
+    def _check_fitted(self) -> None:
         check_is_fitted(self, "components_")
+
+    def _check_points(self, X: Any) -> Matrix:
+        self._check_fitted()
         refuse_text(X, "X")
-        points: Matrix = validate_data(self, X, reset=False, dtype=_FLOATS, ensure_all_finite=False)
+        points: Matrix = _plain(
+            validate_data(
+                self, X, reset=False, dtype=FLOATS, ensure_all_finite=False, accept_sparse=self._sparse_format
+            )
+        )
         refuse_nonfinite(points, "X", getattr(self, "feature_names_in_", None))
         return points
 
-    def _check_pairs(self, pairs: Any, y: Any = None, *, reset: bool = False) -> Pairs:
-        """Bring formed pairs or index pairs into one form, a view on their points."""
-        if not reset:
-            check_is_fitted(self, "components_")
+    def _check_pairs(self, pairs: Any, y: Any = None, *, reset: bool = False, partial: bool = False) -> Pairs:
+        """Bring formed pairs or index pairs into one form, a view on their points.
+
+        A ``partial`` batch may have pairs of one kind only.
+        """
+        if not (reset or partial):
+            self._check_fitted()
         if isinstance(pairs, Pairs):
             view = pairs
         elif dimensions(pairs) == 2 and self.preprocessor is not None:
             refuse_text(self.preprocessor, "preprocessor")
-            points = check_array(self.preprocessor, dtype=_FLOATS, ensure_all_finite=False, input_name="preprocessor")
-            refuse_nonfinite(points, "preprocessor", getattr(self.preprocessor, "columns", None))
-            left, right = index_pairs(pairs, len(points))
-            view = Pairs(points, left, right)
+            needed = _rows_of_batch(self.preprocessor, pairs) if partial else None
+            if needed is not None:
+                view = needed
+            else:
+                points = _plain(
+                    check_array(
+                        self.preprocessor,
+                        dtype=FLOATS,
+                        ensure_all_finite=False,
+                        input_name="preprocessor",
+                        accept_sparse=self._sparse_format,
+                    )
+                )
+                refuse_nonfinite(points, "preprocessor", getattr(self.preprocessor, "columns", None))
+                view = Pairs(points, *index_pairs(pairs, points.shape[0]))
         else:
             formed = np.asarray(pairs)
             if formed.ndim != 3 or formed.shape[1] != 2 or 0 in formed.shape:
@@ -185,7 +237,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     "For pairs of row numbers, shape (N, 2), set preprocessor to the points."
                 )
             refuse_text(formed, "pairs")
-            formed = check_array(formed, dtype=_FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
+            formed = check_array(formed, dtype=FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
             refuse_nonfinite(formed, "pairs")
             view = Pairs.formed(formed)
         d = view.X.shape[1]
@@ -197,9 +249,11 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(
                 f"pairs have {d} features, but {type(self).__name__} is expecting {self.n_features_in_} features."
             )
-        if reset and y is None:
+        if (reset or partial) and y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        return view if y is None else Pairs(view.X, view.left, view.right, pair_labels(y, len(view)))
+        if y is None:
+            return view
+        return Pairs(view.X, view.left, view.right, pair_labels(y, len(view), both=not partial))
 
     # --- the metric -------------------------------------------------------------------------------------
 
@@ -219,11 +273,12 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Z : ndarray of shape (n, r)
         """
         points = self._check_points(X)
-        return points @ self.components_.T.astype(points.dtype, copy=False)
+        embedded: Any = points @ self.components_.T.astype(points.dtype, copy=False)
+        return embedded.toarray() if issparse(embedded) else embedded
 
     def get_metric(self) -> Mahalanobis:
         """The learned metric: callable on two vectors, and saved to a file by its ``save``."""
-        check_is_fitted(self, "components_")
+        self._check_fitted()
         names = getattr(self, "feature_names_in_", None)
         return Mahalanobis(self.components_, getattr(self, "threshold_", None), None if names is None else tuple(names))
 
@@ -269,7 +324,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         else:
             points, labels = self._check_points(X), column_or_1d(y)
             check_consistent_length(points, labels)
-            sampler = AllPairs() if len(points) <= _MAX_LISTED else BalancedPairs(10**6)
+            sampler = AllPairs() if points.shape[0] <= _MAX_LISTED else BalancedPairs(10**6)
             pairs = sampler.sample(points, labels, 0)
         if len(np.unique(pairs.labels)) < 2:
             raise ValueError("y has pairs of one kind only; the ROC curve needs similar and dissimilar pairs.")
@@ -277,7 +332,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def set_threshold(self, threshold: float) -> MetricLearner:
         """Call pairs similar up to this distance."""
-        check_is_fitted(self, "components_")
+        self._check_fitted()
         check_number("threshold", threshold, -np.inf)
         self.threshold_ = float(threshold)
         return self
@@ -311,6 +366,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = self.accepts_sparse
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         if getattr(self, "_fitted_on_pairs", False):
             tags.estimator_type = "classifier"

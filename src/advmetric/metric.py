@@ -10,10 +10,12 @@ import secrets
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 
 from .linalg import Matrix, Vector, symmetrize
@@ -56,8 +58,10 @@ class Mahalanobis:
     calibration: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        components = np.asarray(self.components, dtype=np.float64)
-        if components.ndim != 2 or not np.isfinite(components).all():
+        # The identity of tens of thousands of features is kept sparse (Euclidean): dense, it takes gigabytes.
+        given = self.components
+        components = (csr_array if issparse(given) else np.asarray)(given, dtype=np.float64)
+        if components.ndim != 2 or not np.isfinite(components.data if issparse(given) else components).all():
             raise ValueError("components must be a finite (r, d) array.")
         object.__setattr__(self, "components", components)
         if self.threshold is not None:
@@ -74,18 +78,20 @@ class Mahalanobis:
     @property
     def matrix(self) -> Matrix:
         """M = LᵀL, symmetric and positive semi-definite."""
-        return symmetrize(self.components.T @ self.components)
+        M: Any = self.components.T @ self.components
+        return symmetrize(M.toarray() if issparse(M) else M)
 
     def transform(self, X: Matrix) -> Matrix:
         """Map points to the space in which the distance is Euclidean: X Lᵀ."""
-        return X @ self.components.T
+        embedded: Any = X @ self.components.T
+        return embedded.toarray() if issparse(embedded) else embedded
 
     def pair_distance(self, pairs: Pairs) -> Vector:
         """Distances of the pairs, by blocks; exactly 0 for a point and itself."""
         distances = np.empty(len(pairs))
-        for block, V in pairs.differences():
-            Z = V @ self.components.T
-            distances[block] = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+        for block, V in pairs.differences(dense=False):
+            Z: Any = V @ self.components.T
+            distances[block] = np.sqrt(Z.multiply(Z).sum(axis=1) if issparse(Z) else np.einsum("ij,ij->i", Z, Z))
         return distances
 
     def probability(self, distances: Vector) -> Vector:
@@ -119,7 +125,7 @@ class Mahalanobis:
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         try:
             with open(temporary, "xb") as stream:
-                np.savez(stream, header=np.array(json.dumps(header)), components=self.components)
+                np.savez(stream, header=np.array(json.dumps(header)), components=self._dense())
                 stream.flush()
                 os.fsync(stream.fileno())
             os.replace(temporary, target)
@@ -162,4 +168,9 @@ class Mahalanobis:
         if self.calibration is not None:
             parts.append(self.calibration)
         described = json.dumps(parts).encode()
-        return hashlib.sha256(described + np.ascontiguousarray(self.components, dtype="<f8").tobytes()).hexdigest()
+        return hashlib.sha256(described + np.ascontiguousarray(self._dense(), dtype="<f8").tobytes()).hexdigest()
+
+    def _dense(self) -> Matrix:
+        components: Any = self.components
+        dense: Matrix = components.toarray() if issparse(components) else components
+        return dense

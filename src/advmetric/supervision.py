@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
+from . import sparse
 from .linalg import Matrix
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Scatter",
     "all_pairs_scatter",
     "make_sampler",
+    "pair_sums",
     "pairs_scatter",
 ]
 
@@ -44,7 +46,7 @@ class Pairs:
 
     Parameters
     ----------
-    X : (n, d) array
+    X : (n, d) array, dense or sparse (CSR)
         The points; shared, never copied.
     left, right : (N,) integer arrays
         Pair i is (X[left[i]], X[right[i]]).
@@ -77,11 +79,24 @@ class Pairs:
         """The pairs at the given positions (or under a mask), on the same points."""
         return Pairs(self.X, self.left[chosen], self.right[chosen], None if self.y is None else self.y[chosen])
 
-    def differences(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield (slice, X[left] - X[right]) block by block, about 32 MB at a time, in double precision."""
+    @classmethod
+    def from_differences(cls, V: Matrix, y: NDArray[np.integer] | None = None) -> Pairs:
+        """Pairs that differ by the rows of V: each row and the origin."""
+        N, d = V.shape
+        return cls(np.concatenate([V, np.zeros((1, d))]), np.arange(N), np.full(N, N), y)
+
+    def differences(self, *, dense: bool = True) -> Iterator[tuple[slice, Matrix]]:
+        """Yield (slice, X[left] - X[right]) block by block, about 32 MB at a time, in double precision.
+
+        Those of sparse points stay sparse with ``dense=False``.
+        """
         step = max(1, BLOCK_BYTES // (8 * self.X.shape[1]))
         for start in range(0, len(self), step):
             block = slice(start, start + step)
+            if issparse(self.X):
+                few: Any = self.X[self.left[block]].astype(np.float64) - self.X[self.right[block]]
+                yield block, few.toarray() if dense else few
+                continue
             V = self.X[self.left[block]].astype(np.float64, copy=False)
             V -= self.X[self.right[block]]
             yield block, V
@@ -107,21 +122,27 @@ def pairs_scatter(pairs: Pairs) -> Scatter:
     of differences otherwise, O(Nd²). Working memory: the graph (about 24 bytes a pair) and, where
     the points lie far from the origin, one centred copy of them.
     """
-    if len(pairs) > len(pairs.X):
-        pairs = replace(pairs, X=_near_origin(pairs.X))
-    matrices, counts = [], []
-    for label, kind in ((1, "similar"), (-1, "dissimilar")):
-        chosen = np.flatnonzero(pairs.labels == label)
-        if not len(chosen):
+    similar, dissimilar, n_similar, n_dissimilar = pair_sums(pairs)
+    for count, label, kind in ((n_similar, +1, "similar"), (n_dissimilar, -1, "dissimilar")):
+        if not count:
             raise ValueError(f"y has no {kind} pair (label {label:+d}); a metric needs pairs of both kinds.")
-        matrices.append(_summed_scatter(pairs.take(chosen)) / len(chosen))
-        counts.append(len(chosen))
-    return Scatter(matrices[0], matrices[1], counts[0], counts[1])
+    return Scatter(similar / n_similar, dissimilar / n_dissimilar, n_similar, n_dissimilar)
+
+
+def pair_sums(pairs: Pairs) -> tuple[Matrix, Matrix, int, int]:
+    """Σ (x - x')(x - x')ᵀ over the similar and over the dissimilar pairs, and how many there are of each."""
+    if len(pairs) > pairs.X.shape[0]:
+        pairs = replace(pairs, X=(sparse.near_origin if issparse(pairs.X) else _near_origin)(pairs.X))
+    chosen = [np.flatnonzero(pairs.labels == label) for label in (1, -1)]
+    similar, dissimilar = (_summed_scatter(pairs.take(rows)) for rows in chosen)
+    return similar, dissimilar, len(chosen[0]), len(chosen[1])
 
 
 def _summed_scatter(pairs: Pairs) -> Matrix:
     """Σ (x - x')(x - x')ᵀ = Xᵀ(D - W)X, W the symmetric pair graph and D its degrees."""
     n, d = pairs.X.shape
+    if issparse(pairs.X):
+        return sparse.pair_sum(pairs.X, pairs.left, pairs.right, BLOCK_BYTES)
     if len(pairs) <= n:
         total = np.zeros((d, d))
         for _, V in pairs.differences():
@@ -159,7 +180,7 @@ def all_pairs_scatter(X: Matrix, y: NDArray) -> Scatter:
     each a sum of positive terms.
     """
     classes, code, sizes = np.unique(y, return_inverse=True, return_counts=True)
-    n = len(X)
+    n = X.shape[0]
     n_similar = int(np.sum(sizes * (sizes - 1)) // 2)
     n_dissimilar = n * (n - 1) // 2 - n_similar
     if len(classes) < 2:
@@ -168,6 +189,9 @@ def all_pairs_scatter(X: Matrix, y: NDArray) -> Scatter:
         )
     if n_similar == 0:
         raise ValueError("every class in y has only one member, so there is no similar pair to learn from.")
+    if issparse(X):
+        similar, dissimilar = sparse.class_sums(X, code, sizes, BLOCK_BYTES)
+        return Scatter(similar / n_similar, dissimilar / n_dissimilar, n_similar, n_dissimilar)
     membership = csr_array((np.ones(n), (code, np.arange(n))), shape=(len(classes), n))
     origin = X.mean(axis=0, dtype=np.float64)
     shifted = X - origin
@@ -203,7 +227,7 @@ class AllPairs:
     """
 
     def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
-        left, right = np.triu_indices(len(X), k=1)
+        left, right = np.triu_indices(X.shape[0], k=1)
         return _labelled(X, y, left, right)
 
 
@@ -222,7 +246,7 @@ class RandomPairs:
 
     def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
         rng = check_random_state(random_state)
-        n = len(X)
+        n = X.shape[0]
         left = rng.randint(n, size=_default_count(self.n_pairs, y))
         right = (left + rng.randint(1, n, size=len(left))) % n
         return _labelled(X, y, left, right)
@@ -246,7 +270,7 @@ class BalancedPairs:
         _, code, sizes = np.unique(y, return_inverse=True, return_counts=True)
         order = np.argsort(code, kind="stable")
         first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        n, half = len(X), n_pairs // 2
+        n, half = X.shape[0], n_pairs // 2
 
         # Similar: the left point by its number of partners, the right one from the rest of its class.
         weight = (sizes - 1.0)[code]

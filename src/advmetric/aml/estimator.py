@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import check_choice, check_number, check_whole
-from ..learner import LabelledPoints
 from ..linalg import Matrix
-from ..moments import MomentLearner, Moments
+from ..moments import MomentLearner, Moments, Solved
 from ..progress import progress_logger
+from ..sparse import dense_rows
 from ..supervision import AllPairs, Pairs, make_sampler
 from .adversary import ADVERSARIES, make_adversary
 from .objective import Evaluation, evaluate
@@ -52,7 +52,11 @@ class AML(MomentLearner):
     reg : float >= 0, default=1e-3
         Strength of the prior: reg (tr A/d) M₀⁻¹ is added to A, reg (tr B/d) M₀ to B.
     n_components : int, optional
-        Learn in the subspace of the leading generalised eigenvectors of (B, A); None keeps all d.
+        Learn in the subspace of the leading generalised eigenvectors of (B, A); None keeps all d. (Fitted on fewer
+        rows than features, and on more than 4000 of these, None keeps the directions that the data span, and warns.)
+    rank : int, optional
+        Approximate: learn from the data projected on their leading ``rank`` principal directions, found by a
+        randomised SVD. For many features and many rows; None is exact.
     pairs : "all", "random", "balanced", "neighbors", int or sampler, default="all"
         With class labels, which pairs of points to learn from. "all" uses every pair exactly, from
         class statistics, without listing them; "random" draws 1000 c (c - 1) as the paper does.
@@ -91,7 +95,9 @@ class AML(MomentLearner):
     Notes
     -----
     Time O(nd²) or O(Nd + nd²) for the scatter and O(d³) an iteration, whatever the number of pairs;
-    memory O(d²) beside the data. At t = 1/2 the metric does not change when all features are
+    memory O(d²) beside the data. For n < d points (or pairs) all is done in the span of the data, exactly, in
+    O(dn²) and O(n³) an iteration. Sparse points are never made dense as a whole. Batch by batch, see
+    :meth:`partial_fit`. At t = 1/2 the metric does not change when all features are
     multiplied by one number. At other t it is multiplied by s^(4t-2) and beta acts as if multiplied
     by s^(8t-4) in f_S (for "derived"; for "expanding", M(sX, beta) = c M(X, beta/c), c = s^(4t-2)):
     standardise the features first.
@@ -125,6 +131,7 @@ class AML(MomentLearner):
         prior: str | ArrayLike = "identity",
         reg: float = 1e-3,
         n_components: int | None = None,
+        rank: int | None = None,
         pairs: Any = "all",
         average: bool = True,
         solver: str = "geodesic",
@@ -142,6 +149,7 @@ class AML(MomentLearner):
         self.prior = prior
         self.reg = reg
         self.n_components = n_components
+        self.rank = rank
         self.pairs = pairs
         self.average = average
         self.solver = solver
@@ -164,8 +172,7 @@ class AML(MomentLearner):
         if self.step_size is not None:
             check_number("step_size", self.step_size, 0.0, open_low=True)
 
-    def _learn(self, data: LabelledPoints | Pairs, **extra: Any) -> Matrix:
-        moments = self._moments(data)
+    def _solve(self, moments: Moments) -> Solved:
         log = progress_logger(self.verbose)
 
         def monitor(iteration: int, value: float, slope: float) -> None:
@@ -184,8 +191,7 @@ class AML(MomentLearner):
             max_iter=self.max_iter,
             monitor=monitor,
         )
-        self._report(solution.objective, solution.converged, solution.message)
-        return components_of(solution, moments)
+        return Solved(rows_of(solution), solution.objective, solution.converged, solution.message)
 
     def adversarial_pairs(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
         """The confusing pairs that the learned metric had to tell apart, in closed form.
@@ -214,7 +220,7 @@ class AML(MomentLearner):
             similar = (pairs.labels[block] == 1)[:, None]
             stretch = np.where(similar, adversary.stretch_similar(lam), adversary.stretch_dissimilar(lam))
             half = 0.5 * (V + ((V @ Vt.T) * (stretch - 1.0)) @ Vt)
-            midpoint = pairs.X[pairs.right[block]] + 0.5 * V
+            midpoint = dense_rows(pairs.X, pairs.right[block]) + 0.5 * V
             adversarial[block, 0] = midpoint + half
             adversarial[block, 1] = midpoint - half
         return adversarial
@@ -224,8 +230,8 @@ class AML(MomentLearner):
             return self._check_pairs(X, y)
         points = self._check_points(X)
         labels = np.asarray(y)
-        if labels.shape != (len(points),):
-            raise ValueError(f"y has shape {labels.shape} for {len(points)} points.")
+        if labels.shape != (points.shape[0],):
+            raise ValueError(f"y has shape {labels.shape} for {points.shape[0]} points.")
         sampler = make_sampler(self.pairs) or AllPairs()
         return sampler.sample(points, labels, self.random_state)
 
@@ -276,8 +282,12 @@ def _power_of_two(size: float) -> float:
     return float(np.ldexp(1.0, np.frexp(size)[1]))
 
 
-def components_of(solution: Solution, moments: Moments) -> Matrix:
-    """Components of a solution in the full space, from the largest eigenvalue to the smallest."""
+def rows_of(solution: Solution) -> Matrix:
+    """Components of a solution in the solver's space, from the largest eigenvalue to the smallest."""
     order = np.argsort(solution.state.lam)[::-1]
-    rows = (solution.state.U * solution.state.root).T[order]
-    return moments.embed(rows)
+    return (solution.state.U * solution.state.root).T[order]
+
+
+def components_of(solution: Solution, moments: Moments) -> Matrix:
+    """Components of a solution in the full space."""
+    return moments.embed(rows_of(solution))

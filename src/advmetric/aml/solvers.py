@@ -102,7 +102,9 @@ def _best_eigenvalues(state: Evaluation, n_steps: int = 6) -> Evaluation:
             break
         trial = np.minimum(lam * np.exp(step), 0.5 * (lam + adversary.bound))
         trial_cost = a * f_S.value(trial) + b * f_D.value(trial)
-        better = trial_cost < cost
+        # Near the minimum rounding hides the decrease, while Newton's step is still right: without it, only half of an
+        # eigenvalue's digits would be, and these would depend on the last digit of A and B.
+        better = (trial_cost < cost) | (np.abs(step) < 1e-4)
         if not better.any():
             break
         lam, cost = np.where(better, trial, lam), np.where(better, trial_cost, cost)

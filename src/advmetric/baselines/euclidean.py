@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import eye_array
 
-from ..learner import LabelledPoints, MetricLearner
+from ..incremental import IncrementalLearner, Statistics
 from ..linalg import Matrix
-from ..supervision import Pairs
+from ..streaming import PointStatistics
 
 __all__ = ["Euclidean"]
 
 
-class Euclidean(MetricLearner):
+_MOST_DENSE = 4000
+
+
+class Euclidean(IncrementalLearner):
     """M = I: nothing is learned but, on pairs, the threshold.
 
     Parameters
@@ -25,11 +29,21 @@ class Euclidean(MetricLearner):
     Attributes
     ----------
     components_ : (d, d) array
-        The identity.
+        The identity; a SciPy sparse array for more than 4000 features, where a dense one would take gigabytes.
     """
+
+    accepts_sparse = True
+    _keeps_scatter = False
 
     def __init__(self, *, preprocessor: ArrayLike | None = None) -> None:
         self.preprocessor = preprocessor
 
-    def _learn(self, data: LabelledPoints | Pairs, **extra: Any) -> Matrix:
-        return np.eye(self.n_features_in_)
+    def _learn(self, data: Any, **extra: Any) -> Matrix:
+        d = self.n_features_in_
+        identity: Matrix = np.eye(d) if d <= _MOST_DENSE else eye_array(d, format="csr")
+        return identity
+
+    def _missing(self, statistics: Statistics) -> str | None:
+        if isinstance(statistics, PointStatistics):  # classes of one member will do, as they do for fit
+            return None if np.count_nonzero(statistics.counts) > 1 else "points of at least two classes"
+        return statistics.missing

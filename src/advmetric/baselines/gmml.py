@@ -6,10 +6,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..learner import LabelledPoints
-from ..linalg import Matrix, spd_factor
-from ..moments import MomentLearner
-from ..supervision import Pairs
+from ..linalg import spd_factor
+from ..moments import MomentLearner, Moments, Solved
 
 __all__ = ["GMML"]
 
@@ -24,7 +22,7 @@ class GMML(MomentLearner):
     ----------
     t : float in [0, 1], default=0.5
         Place on the geodesic from A⁻¹ (0) to B (1).
-    prior, reg, n_components, pairs, average, preprocessor, random_state
+    prior, reg, n_components, rank, pairs, average, preprocessor, random_state
         As for :class:`~advmetric.AML`.
 
     Attributes
@@ -34,7 +32,7 @@ class GMML(MomentLearner):
 
     Notes
     -----
-    One Cholesky factorisation and two eigendecompositions: O(nd² + d³).
+    One Cholesky factorisation and two eigendecompositions: O(nd² + d³), or O(dn² + n³) for n < d.
 
     References
     ----------
@@ -48,6 +46,7 @@ class GMML(MomentLearner):
         prior: str | ArrayLike = "identity",
         reg: float = 1e-3,
         n_components: int | None = None,
+        rank: int | None = None,
         pairs: Any = "all",
         average: bool = True,
         preprocessor: ArrayLike | None = None,
@@ -57,11 +56,11 @@ class GMML(MomentLearner):
         self.prior = prior
         self.reg = reg
         self.n_components = n_components
+        self.rank = rank
         self.pairs = pairs
         self.average = average
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def _learn(self, data: LabelledPoints | Pairs, **extra: Any) -> Matrix:
-        moments = self._moments(data)
-        return moments.embed(spd_factor(moments.geodesic.at(self.t)))
+    def _solve(self, moments: Moments) -> Solved:
+        return Solved(spd_factor(moments.geodesic.at(self.t)))
