@@ -18,7 +18,7 @@ from advmetric.experiments.protocol import Plan, contenders
 from advmetric.experiments.report import write_report
 from advmetric.experiments.reproduce import command_line, reproduce
 from advmetric.experiments.store import Record, Store, Task
-from advmetric.experiments.tables import Table1
+from advmetric.experiments.tables import Table1, verification_sentences
 
 ARGUMENTS = ["reproduce", "table1", "--quick", "--datasets", "breast-cancer,vehicle"]
 ARGUMENTS += ["--methods", "Euclidean,RVML,GMML,AML", "--trials", "3", "--seed", "1"]
@@ -105,6 +105,27 @@ def test_the_answer_says_who_wins_and_whether_it_is_significant():
     assert table.p_values["vehicle", "Euclidean"] < 0.05
     far = table.departures()
     assert far == [] or all(":" in line for line in far)
+
+
+def test_verification_is_summed_up_with_its_significance():
+    def record(method, fold, auc):
+        return Record(Task("verification", "lfw", method, fold), {"auc": auc})
+
+    names = {"AML": 0.9, "GMML": 0.95, "Euclidean": 0.8}
+    records = [record(m, fold, auc + 0.001 * fold) for m, auc in names.items() for fold in range(10)]
+    (text,) = verification_sentences(records)
+    assert (
+        text.startswith("Verification, lfw: AUC 0.904 with AML, 0.805 with Euclidean") or "0.804 with Euclidean" in text
+    )
+    assert re.search(r"; the highest is GMML's 0\.95[45], significantly above AML's\.$", text)
+    close = [r for r in records if r.task.method != "GMML"]
+    assert verification_sentences(close)[0].endswith("with Euclidean; the highest of all.")
+    # A rival that is better on some folds and worse on others.
+    mixed = [record("GMML", fold, 0.9 + 0.001 * fold + (0.012 if fold % 2 else -0.01)) for fold in range(10)]
+    assert verification_sentences([*close, *mixed])[0].endswith("0.906, not significantly above AML's.") or (
+        "0.905, not significantly" in verification_sentences([*close, *mixed])[0]
+    )
+    assert verification_sentences([]) == []
 
 
 def test_departures_from_the_paper_are_named():

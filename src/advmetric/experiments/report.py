@@ -29,7 +29,7 @@ from .figures import (
 )
 from .protocol import NCA_ROWS, PROFILES
 from .store import Record, Store
-from .tables import LEVEL, Table1
+from .tables import LEVEL, Table1, verification_sentences
 from .verification import about
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def _answer(by_name: Mapping[str, list[Record]], table: Table1, profile: str, no
                 f"Synthetic example, {len(found['AML'])} draws: 5-NN error {_plus_minus(found['GMML'])} with GMML, "
                 f"{_plus_minus(found['AML'])} with AML."
             )
+    lines += verification_sentences(by_name.get("verification", []))
     if profile == "quick":
         lines.append(
             "This is the quick run: subsets, few trials, thinned grids. It shows that everything works; it does not "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from .protocol import contenders
 from .statistics import average_ranks, critical_difference, holm, p_values_against_best, paired_p_value
 from .store import Record
 
-__all__ = ["Table1"]
+__all__ = ["Table1", "verification_sentences"]
 
 LEVEL = 0.05
 
@@ -209,3 +209,31 @@ class Table1:
             if far:
                 found.append(f"{d}: {', '.join(far)}")
         return found
+
+
+def verification_sentences(records: Sequence[Record]) -> list[str]:
+    """One sentence a set: where AML's AUC stands."""
+    found = []
+    for dataset in dict.fromkeys(record.task.dataset for record in records):
+        by_method: dict[str, dict[int, float]] = {}
+        for record in records:
+            if record.task.dataset == dataset:
+                by_method.setdefault(record.task.method, {})[record.task.trial] = record.result["auc"]
+        folds = sorted(set.intersection(*(set(values) for values in by_method.values())))
+        if "AML" not in by_method or not folds:
+            continue
+        lost = {m: 1.0 - np.array([values[fold] for fold in folds]) for m, values in by_method.items()}
+        mean = {m: 1.0 - float(values.mean()) for m, values in lost.items()}
+        best = max(mean, key=lambda m: mean[m])
+        text = f"Verification, {dataset}: AUC {mean['AML']:.3f} with AML"
+        text += f", {mean['Euclidean']:.3f} with Euclidean" if "Euclidean" in mean else ""
+        if best == "AML":
+            text += "; the highest of all."
+        else:
+            worse = p_values_against_best(lost)["AML"] < LEVEL
+            text += f"; the highest is {best}'s {mean[best]:.3f}, " + (
+                "significantly" if worse else "not significantly"
+            )
+            text += " above AML's."
+        found.append(text)
+    return found
