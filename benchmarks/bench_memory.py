@@ -1,4 +1,4 @@
-"""Memory of 10⁷ index pairs at d = 50: the peak above the data, each in a fresh process.
+"""Memory of 10⁷ index pairs at d = 50 (and of scoring 10⁶ at d = 500): the peak above the data, in fresh processes.
 
 ``python bench_memory.py TASK n N d`` is that process: it makes the data, resets the kernel's record of
 the peak (Linux only), works, and prints the bytes by which the peak exceeds what the data took.
@@ -34,6 +34,15 @@ def rows(fast: bool = False) -> Iterator[Row]:
                 at_most=1,
                 note=f"peak RSS - RSS with the data, fresh process; {seconds:.3g} s",
             )
+    n, n_pairs, d = (1000, 20_000, 50) if fast else (20_000, 1_000_000, 500)
+    peak, seconds = in_fresh_process("score", n, n_pairs, d)
+    yield Row(
+        f"memory above the data, AML.score, N={n_pairs:.0e} n={n:.0e} d={d}",
+        peak / GB,
+        unit="GB",
+        at_most=1,
+        note=f"fresh process; {seconds:.3g} s",
+    )
 
 
 def in_fresh_process(task: str, n: int, n_pairs: int, d: int) -> tuple[float, float]:
@@ -55,6 +64,7 @@ def measure(task: str, n: int, n_pairs: int, d: int) -> tuple[float, float]:
     # A small fit first: libraries and thread buffers are loaded, not charged to the task.
     few = slice(0, 2000)
     AML(preprocessor=X[:1000]).fit(index_pairs[few] % min(n, 1000), y[few])
+    learned = AML(preprocessor=X).fit(index_pairs[few], y[few]) if task == "score" else None
     before = _status("VmRSS")
     try:
         Path("/proc/self/clear_refs").write_text("5")
@@ -63,6 +73,8 @@ def measure(task: str, n: int, n_pairs: int, d: int) -> tuple[float, float]:
     started = time.perf_counter()
     if task == "scatter":
         pairs_scatter(Pairs(X, index_pairs[:, 0], index_pairs[:, 1], y))
+    elif learned is not None:
+        learned.score(index_pairs, y)
     else:
         AML(preprocessor=X).fit(index_pairs, y)
     seconds = time.perf_counter() - started
