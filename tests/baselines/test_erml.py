@@ -1,18 +1,16 @@
 """ERML: the convex problem, its optimum, privileged features, and pairs without (N, d) arrays."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from reference.awkward import awkward
 from scipy.optimize import minimize
 from sklearn.datasets import load_wine
-from sklearn.exceptions import ConvergenceWarning, SkipTestWarning
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 from advmetric import AllPairs
 from advmetric.baselines.erml import ERML, RelaxedThreshold
@@ -258,14 +256,6 @@ def test_flawed_privileged_features_are_named(wine, privileged, message):
 # --- behaviour --------------------------------------------------------------------------------------------
 
 
-def test_scikit_learn_contract():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SkipTestWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        results = check_estimator(ERML(pairs=300), on_fail=None)
-    assert {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"} == {}
-
-
 def test_neighbours_are_no_worse_than_euclidean_on_wine(wine):
     X, y = wine
     errors = []
@@ -275,23 +265,6 @@ def test_neighbours_are_no_worse_than_euclidean_on_wine(wine):
             neighbours = KNeighborsClassifier(5).fit(transform(X[train]), y[train])
             errors.append(1 - neighbours.score(transform(X[test]), y[test]))
     assert np.mean(errors[1::2]) <= np.mean(errors[::2]) + 0.01
-
-
-def awkward():
-    rng = np.random.RandomState(0)
-    X = rng.randn(30, 4)
-    return {
-        "constant feature": np.c_[X, np.full(30, 0.1)],
-        "duplicates": np.repeat(X[:5], 6, axis=0),
-        "collinear": np.c_[X, X[:, 0]],
-        "fewer points than features": rng.randn(9, 40),
-        "float32": X.astype(np.float32),
-        "huge": 1e150 * X,
-        "tiny": 1e-150 * X,
-        "far away": X + 1e8,
-        "all the same": np.ones((30, 3)),
-        "one feature": X[:, :1],
-    }
 
 
 @pytest.mark.parametrize("name", awkward())
