@@ -117,3 +117,22 @@ def test_learned_metrics_come_from_index_pairs():
     found = verification.learned(contenders()["AML"], {}, data, F, data.pairs[chosen], data.labels[chosen], 0, 100)
     expected = AML(preprocessor=F).fit(data.pairs[chosen], data.labels[chosen])
     np.testing.assert_allclose(found.components, expected.components_)
+
+
+def test_the_shared_search_chooses_what_a_plain_one_would(monkeypatch):
+    from advmetric import GMML
+    from advmetric.registry import Method
+
+    data = verification.verification_set("letters-unseen")
+    train, _ = next(iter(data.splits()))
+    chosen = train[::20]
+
+    class Plain(GMML):
+        """The same estimator under another name: tuned by the plain loop."""
+
+    grid = {"t": (0.05, 0.25, 0.5, 0.75)}
+    found = [
+        verification._chosen(data, Method("GMML", estimator, "", "", grid), chosen, 0, 1, 100)
+        for estimator in (GMML, Plain)
+    ]
+    assert found[0] == found[1]

@@ -20,6 +20,8 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ..aml import AML, AMLCV
+from ..baselines.gmml import GMML
 from ..datasets.verification import VerificationSet, load_verification
 from ..learner import MetricLearner
 from ..linalg import Matrix, Vector
@@ -193,6 +195,17 @@ def _chosen(
         learning, learning_labels = data.pairs[train[~held]], data.labels[train[~held]]
         judging, judging_labels = data.pairs[train[held]], data.labels[train[held]]
     F = features(data, learning, learning_labels)
+    if method.estimator in (AML, GMML):
+        # One search shares scatter matrices, eigenbases and starts; GMML is its alpha = 0.
+        fold_of = np.repeat([0, 1], [len(learning), len(judging)])
+        search = AMLCV(
+            alphas=grid.get("alpha", [0.0]),
+            betas=grid.get("beta", [1.0]),
+            ts=grid["t"],
+            cv=[(np.flatnonzero(fold_of == 0), np.flatnonzero(fold_of == 1))],
+            preprocessor=F,
+        ).fit(np.concatenate([learning, judging]), np.concatenate([learning_labels, judging_labels]))
+        return {name: search.best_params_[name] for name in grid}
 
     def auc(params: dict[str, Any]) -> float:
         metric = learned(method, params, data, F, learning, learning_labels, fold, max_points)
