@@ -17,6 +17,7 @@ from .baselines.rvml import RVML, KernelRVML
 from .datasets import list_datasets, load_dataset
 from .metric import Mahalanobis
 from .registry import Method, methods
+from .search import MetricIndex
 from .supervision import AllPairs, BalancedPairs, NeighborPairs, RandomPairs
 
 __version__ = "0.1.0"
@@ -38,6 +39,7 @@ __all__ = [
     "KernelRVML",
     "Mahalanobis",
     "Method",
+    "MetricIndex",
     "NeighborPairs",
     "RandomPairs",
     "list_datasets",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "check_whole",
     "dimensions",
     "index_pairs",
+    "is_lazy",
     "pair_labels",
     "refuse_nonfinite",
     "refuse_text",
@@ -47,8 +49,24 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(map(repr, choices))}.")
 
 
+def is_lazy(X: Any) -> bool:
+    """Whether X is a Dask collection (which there is none of unless Dask was imported)."""
+    dask: Any = sys.modules.get("dask")
+    return dask is not None and bool(dask.is_dask_collection(X))
+
+
+def _refuse_lazy(X: Any) -> None:
+    """Raise rather than gather a Dask collection, as ``np.asarray`` would."""
+    if is_lazy(X):
+        raise TypeError(
+            "this takes no Dask collection, only fit, transform, pair_distance, decision_function and predict do; "
+            "gather what fits in memory with .compute() first."
+        )
+
+
 def dimensions(X: Any) -> int:
     """Number of dimensions of an array-like."""
+    _refuse_lazy(X)
     if hasattr(X, "ndim"):
         return int(X.ndim)
     try:
@@ -59,6 +77,7 @@ def dimensions(X: Any) -> int:
 
 def refuse_text(X: Any, name: str) -> None:
     """Raise if an array-like holds text that is not a number, naming the first place."""
+    _refuse_lazy(X)
     values = np.asarray(X)
     if values.dtype.kind not in "OSU" or values.ndim < 2:
         return

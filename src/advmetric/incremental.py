@@ -22,12 +22,13 @@ from .streaming import PairStatistics, PointStatistics
 from .supervision import Pairs
 from .threshold import best_threshold
 
-__all__ = ["IncrementalLearner", "Statistics"]
+__all__ = ["IncrementalLearner", "Statistics", "uses_all_pairs"]
 
 Statistics = PointStatistics | PairStatistics
 
 
-def _uses_all_pairs(learner: Any) -> bool:
+def uses_all_pairs(learner: Any) -> bool:
+    """True, or an AttributeError that says why parts of the data would not do."""
     pairs = getattr(learner, "pairs", "all")
     if isinstance(pairs, str) and pairs == "all":
         return True
@@ -48,7 +49,7 @@ class IncrementalLearner(MetricLearner):
     _keeps_scatter = True
     """Whether the statistics need scatter matrices."""
 
-    @available_if(_uses_all_pairs)
+    @available_if(uses_all_pairs)
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> IncrementalLearner:
         """Learn from one more batch: the metric is then that of all batches so far.
 
@@ -74,7 +75,7 @@ class IncrementalLearner(MetricLearner):
             self._settle()
         return self
 
-    @available_if(_uses_all_pairs)
+    @available_if(uses_all_pairs)
     def fit_batches(
         self, batches: Iterable[tuple[ArrayLike, ArrayLike]], classes: ArrayLike | None = None
     ) -> IncrementalLearner:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,13 +23,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from .checks import check_number, dimensions, index_pairs, pair_labels, refuse_nonfinite, refuse_text
+from .checks import check_number, dimensions, index_pairs, is_lazy, pair_labels, refuse_nonfinite, refuse_text
 from .linalg import Matrix, Vector
 from .metric import Mahalanobis
 from .supervision import AllPairs, BalancedPairs, Pairs
 from .threshold import best_threshold
 
-__all__ = ["FLOATS", "LabelledPoints", "MetricLearner"]
+__all__ = ["FLOATS", "LabelledPoints", "MetricLearner", "rows_of_batch"]
 
 FLOATS = (np.float64, np.float32)
 """Types of points that are kept as they are; others become the first."""
@@ -49,7 +50,7 @@ def _plain(points: Any) -> Any:
     return csr_array(points) if issparse(points) else points
 
 
-def _rows_of_batch(preprocessor: Any, pairs: Any) -> Pairs | None:
+def rows_of_batch(preprocessor: Any, pairs: Any) -> Pairs | None:
     """A view on only those rows of an array that a batch of index pairs needs, so that it may be memory-mapped.
 
     None for other preprocessors, and for rows with flaws: looking at everything then says where.
@@ -61,6 +62,11 @@ def _rows_of_batch(preprocessor: Any, pairs: Any) -> Pairs | None:
     rows = preprocessor[needed]
     rows = rows if rows.dtype in FLOATS else rows.astype(np.float64)
     return Pairs(rows, places[: len(left)], places[len(left) :]) if np.isfinite(rows).all() else None
+
+
+def _on_dask() -> Any:
+    """What takes over for Dask collections; not imported above, since it comes after this module and few need it."""
+    return import_module("advmetric.distributed")
 
 
 def _decides_on_pairs(learner: Any) -> bool:
@@ -106,6 +112,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._fit(X, y)
 
     def _fit(self, X: Any, y: Any, **extra: Any) -> MetricLearner:
+        if is_lazy(X) or is_lazy(y):
+            fitted: MetricLearner = _on_dask().fit(self, X, y)
+            return fitted
         self._check_params()
         data = self._check_data(X, y)
         for learned in ("threshold_", "statistics_"):
@@ -214,7 +223,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             view = pairs
         elif dimensions(pairs) == 2 and self.preprocessor is not None:
             refuse_text(self.preprocessor, "preprocessor")
-            needed = _rows_of_batch(self.preprocessor, pairs) if partial else None
+            needed = rows_of_batch(self.preprocessor, pairs) if partial else None
             if needed is not None:
                 view = needed
             else:
@@ -272,6 +281,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         Z : ndarray of shape (n, r)
         """
+        if is_lazy(X):
+            lazy: Matrix = _on_dask().transform(self, X)
+            return lazy
         points = self._check_points(X)
         embedded: Any = points @ self.components_.T.astype(points.dtype, copy=False)
         return embedded.toarray() if issparse(embedded) else embedded
@@ -293,6 +305,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         pairs : array-like of shape (N, 2, d), or (N, 2) integers with ``preprocessor``
         """
+        if is_lazy(pairs):
+            lazy: Vector = _on_dask().pair_distance(self, pairs)
+            return lazy
         checked = self._check_pairs(pairs)
         return self.get_metric().pair_distance(checked)
 

@@ -14,7 +14,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 
@@ -25,8 +25,25 @@ __all__ = ["Mahalanobis"]
 
 _FORMAT = "advmetric-metric"
 _VERSION = 1
-_DAMAGE = (OSError, EOFError, KeyError, TypeError, ValueError, RuntimeError, MemoryError, BadZipFile, zlib.error)
+DAMAGE = (OSError, EOFError, KeyError, TypeError, ValueError, RuntimeError, MemoryError, BadZipFile, zlib.error)
 """What NumPy and zipfile raise on bytes that are no archive, or one with flaws."""
+
+
+def write_archive(path: str | os.PathLike[str], header: dict[str, Any], **arrays: NDArray) -> None:
+    """Write a zip of plain arrays and a JSON header, atomically: a reader sees the old file or the whole new one."""
+    target = Path(path)
+    # Opened, not mkstemp'd, so that the file gets the permissions that a new file of the user's has.
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as stream:
+            contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
+            np.savez(stream, **contents)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +129,6 @@ class Mahalanobis:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the metric to a file, atomically: a reader sees the old file or the whole new one."""
-        target = Path(path)
         header = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -121,17 +137,7 @@ class Mahalanobis:
             "calibration": self.calibration,
             "sha256": self._digest(),
         }
-        # Opened, not mkstemp'd, so that the file gets the permissions that a new file of the user's has.
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-        try:
-            with open(temporary, "xb") as stream:
-                np.savez(stream, header=np.array(json.dumps(header)), components=self._dense())
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_archive(path, header, components=self._dense())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Mahalanobis:
@@ -155,7 +161,7 @@ class Mahalanobis:
                         raise ValueError(f"components of type {components.dtype}")
                     metric = cls(components, header["threshold"], header["feature_names"], header.get("calibration"))
                     unchanged = metric._digest() == header["sha256"]
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise ValueError(f"{path} is not a metric saved by advmetric, or it is damaged ({error}).") from error
         if version != _VERSION:
             raise ValueError(f"{path} was saved by a newer advmetric (format {version}); please upgrade to read it.")

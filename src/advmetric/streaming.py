@@ -158,6 +158,10 @@ class PointStatistics:
             merged.counts[c] = seen + m
         return merged
 
+    def __sizeof__(self) -> int:
+        """Bytes: what schedulers weigh moving it by."""
+        return self.origins.nbytes + self.means.nbytes + self.scatters.nbytes
+
     @property
     def n_features(self) -> int:
         """d."""
@@ -246,6 +250,10 @@ class PairStatistics:
             self.n_dissimilar + other.n_dissimilar,
             self.sample.merge(other.sample),
         )
+
+    def __sizeof__(self) -> int:
+        """Bytes: what schedulers weigh moving it by."""
+        return self.similar.nbytes + self.dissimilar.nbytes + self.sample.differences.nbytes
 
     @property
     def missing(self) -> str | None:

@@ -42,6 +42,12 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder of results.jsonl and report.html.")] = Path("results"),
     data_home: Annotated[Path | None, typer.Option(help="Folder with further datasets, as isolet.npz.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Make failed runs again.")] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Run on the workers of this Dask scheduler, which must see the folder; not on JOBS."
+        ),
+    ] = None,
 ) -> None:
     """Re-run the paper's experiments and write a report.
 
@@ -61,7 +67,9 @@ def reproduce(
         methods=_chosen(methods, list(contenders()), "method"),
     )
     with Shown(sys.stderr.isatty()) as display:
-        page = reproduce_experiments(out, plan, groups, jobs=jobs, retry_failed=retry_failed, display=display)
+        page = reproduce_experiments(
+            out, plan, groups, jobs=jobs, retry_failed=retry_failed, display=display, dask=dask
+        )
     typer.echo(str(page))
     if display.failures:
         typer.echo(f"{display.failures} runs failed: the end of the report names them", err=True)

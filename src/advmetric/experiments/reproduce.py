@@ -24,14 +24,18 @@ def reproduce(
     jobs: int = 1,
     retry_failed: bool = False,
     display: Display | None = None,
+    dask: str | None = None,
 ) -> Path:
     """Make the runs that ``out`` does not have yet, and write the report there; return its path.
 
-    Interrupt it in any way and call it again: finished runs are kept.
+    Interrupt it in any way and call it again: finished runs are kept. ``dask`` is the address of a scheduler whose
+    workers are to make them; they must see the folder ``out``.
     """
     if find_spec("matplotlib") is None:
         raise ModuleNotFoundError('the report draws with matplotlib: pip install "advmetric[plots]"')
-    run_tasks(plan_tasks(plan, groups), work, Store(out), jobs=jobs, retry_failed=retry_failed, display=display)
+    run_tasks(
+        plan_tasks(plan, groups), work, Store(out), jobs=jobs, retry_failed=retry_failed, display=display, dask=dask
+    )
     return write_report(out, notes=missing_sets(plan, groups), command=command_line(plan, groups))
 
 

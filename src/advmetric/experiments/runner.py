@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import tempfile
 import threading
 import time
 import traceback
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from ..chunks import require
 from .store import Record, Store, Task
 
 __all__ = ["Display", "Silent", "run_tasks"]
@@ -51,15 +53,18 @@ def run_tasks(
     jobs: int = 1,
     retry_failed: bool = False,
     display: Display | None = None,
+    dask: str | None = None,
 ) -> int:
-    """Run what is not yet in the store; return the number of runs made here.
+    """Run what is not yet in the store; return the number of runs made here (or on the cluster at ``dask``).
 
     A run that raises is recorded with its error. Each worker has one BLAS thread, also when jobs=1, so that the
     results do not depend on ``jobs``. Runs that another runner has claimed are waited for.
     """
     wanted = list(tasks)
     state = _Progress(wanted, store, display or Silent(), retry_failed)
-    if jobs == 1:
+    if dask is not None:
+        _run_on_dask(state, work, dask, retry_failed)
+    elif jobs == 1:
         _run_here(state, work, retry_failed)
     else:
         _run_in_processes(state, work, jobs, retry_failed)
@@ -147,6 +152,47 @@ def _run_in_processes(state: _Progress, work: Work, jobs: int, retry_failed: boo
         state.show([])
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _run_on_dask(state: _Progress, work: Work, address: str, retry_failed: bool) -> None:
+    """Let the workers of a cluster run and record; the folder of results must be theirs too."""
+    store = Store(state.store.folder.resolve())
+    home = os.environ.get("ADVMETRIC_DATA")
+    running: dict[Future[Record | None], Task] = {}
+    with require("distributed").Client(address) as client, client.get_executor(pure=False) as pool:
+        _check_workers(client, store)
+        while state.left or running or state.reclaim():
+            while state.left and len(running) < max(1, len(client.nthreads())):  # workers may come and go
+                task = state.left.popleft()
+                running[pool.submit(_perform_there, task, work, store, retry_failed, home)] = task
+            state.show(running.values())
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                task = running.pop(future)
+                try:
+                    record = future.result()
+                except require("distributed").KilledWorker:  # several times: Dask runs what was lost again
+                    record = Record(task, failure="the worker was killed (out of memory?)")
+                    store.append(record)
+                state.finished(task, record)
+        state.show([])
+
+
+def _perform_there(task: Task, work: Work, store: Store, retry_failed: bool, home: str | None) -> Record | None:
+    if home is not None:
+        os.environ["ADVMETRIC_DATA"] = home
+    return _perform(task, work, store, retry_failed)
+
+
+def _check_workers(client: Any, store: Store) -> None:
+    """Raise unless every worker runs one task at a time (claims belong to processes) and sees the folder."""
+    if not client.nthreads() or max(client.nthreads().values()) > 1:
+        raise ValueError("the cluster needs workers of one thread: dask worker ADDRESS --nworkers N --nthreads 1")
+    store.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=store.folder) as file:
+        blind = [worker for worker, sees in client.run(os.path.exists, file.name).items() if not sees]
+    if blind:
+        raise ValueError(f"the folder {store.folder} must be shared: {blind[0]} does not see what is written there.")
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
