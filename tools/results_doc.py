@@ -155,8 +155,8 @@ def others(by_name: dict[str, list[Record]]) -> str:
         head = ["metric", "clean error", "attacked", "not certified", "worst-case AUC"]
         parts.append(
             "## Robustness on vehicle, eps = 0.2\n\nOf GMML (over t and prior) and of AML with each adversary (over "
-            "alpha, beta and t) those settings that no other of the same kind beats in both clean and attacked error; the "
-            "other methods tuned for clean error.\n\n" + rows(head, body) + "\n"
+            "alpha, beta and t) those settings that no other of the same kind beats in both clean and attacked error; "
+            "the other methods tuned for clean error.\n\n" + rows(head, body) + "\n"
         )
     return "\n".join(parts)
 
