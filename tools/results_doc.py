@@ -70,6 +70,8 @@ def verification(records: list[Record]) -> str:
     parts = []
     for dataset in dict.fromkeys(r.task.dataset for r in records):
         here = [r for r in records if r.task.dataset == dataset]
+        done = [{r.task.trial for r in here if r.task.method == m} for m in {r.task.method for r in here}]
+        here = [r for r in here if r.task.trial in set.intersection(*done)]
         names = sorted({r.task.method for r in here}, key=lambda m: -matrix(here, "auc", method=m).mean())
         folds = len({r.task.trial for r in here})
         body = [

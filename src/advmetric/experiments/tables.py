@@ -21,6 +21,8 @@ from .store import Record
 __all__ = ["Table1", "verification_sentences"]
 
 LEVEL = 0.05
+ENOUGH = 6
+"""With fewer splits no difference, however large, is significant by Wilcoxon's test at 5 %."""
 
 
 def _listed(names: Iterable[str], order: Iterable[str]) -> list[str]:
@@ -167,13 +169,16 @@ class Table1:
         )
         if "AML" in names:
             first = [d for d in self.complete if self.best(d) == "AML"]
-            close = [d for d in self.complete if d not in first and self.p_values[d, "AML"] >= LEVEL]
-            worse = [d for d in self.complete if d not in first and d not in close]
+            few = [d for d in self.complete if d not in first and len(self.trials(d)) < ENOUGH]
+            told = [d for d in self.complete if d not in first and d not in few]
+            close = [d for d in told if self.p_values[d, "AML"] >= LEVEL]
+            worse = [d for d in told if d not in close]
             found.append(
                 f"AML has the lowest mean error on {len(first)} of {len(self.complete)} sets"
                 + (f" ({', '.join(first)})" if first else "")
                 + (f"; not significantly above the lowest on {', '.join(close)}" if close else "")
                 + (f"; significantly above it on {', '.join(f'{d} ({self.best(d)})' for d in worse)}" if worse else "")
+                + (f"; too few splits to tell on {', '.join(few)}" if few else "")
                 + "."
             )
         for rival in ("GMML", "Euclidean"):
@@ -197,7 +202,7 @@ class Table1:
     def departures(self) -> list[str]:
         """Where our numbers are not the paper's, beyond two of the larger standard deviations."""
         found = []
-        for d in self.datasets:
+        for d in (d for d in self.datasets if len(self.trials(d)) > 1):
             far = []
             for m in self.methods:
                 paper = self.in_paper(d, m)
