@@ -8,16 +8,15 @@ from scipy.optimize import minimize, minimize_scalar
 from sklearn.metrics import roc_auc_score
 
 from advmetric import GMML
-from advmetric.experiments import robustness
+from advmetric.experiments import robustness, worst_pairs
 from advmetric.experiments.protocol import split
 from advmetric.experiments.robustness import (
     attack_knn,
     certified_knn,
     certified_radius,
     robustness_curve,
-    worst_pair_auc,
-    worst_pair_distances,
 )
+from advmetric.experiments.worst_pairs import worst_pair_auc, worst_pair_distances
 from advmetric.neighbors import knn_predict
 
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
@@ -159,7 +158,7 @@ def test_the_secular_equation_is_solved_across_boundary_layers():
     for first in (1e-200, 1e-30, 1e-12, 1e-6, 1e-2):
         c = np.hstack([np.full_like(excess, first), np.sqrt((1.0 + excess) / 2.0), np.sqrt((1.0 + excess) / 2.0)])
         gap = np.array([0.0, 1.0, 1.0])
-        nu = robustness._secular_root(c, gap, max_iter=25)
+        nu = worst_pairs._secular_root(c, gap, max_iter=25)
         np.testing.assert_allclose(np.linalg.norm(c / (nu[:, None] + gap), axis=1), 1.0, rtol=1e-14)
 
 

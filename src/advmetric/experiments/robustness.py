@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import roc_auc_score
 
 from ..linalg import Matrix, Vector
 from ..neighbors import knn_predict
+from .worst_pairs import ROUNDING, check_radius, worst_pair_auc
 
 __all__ = [
     "RobustnessCurve",
@@ -25,8 +25,6 @@ __all__ = [
     "certified_knn",
     "certified_radius",
     "robustness_curve",
-    "worst_pair_auc",
-    "worst_pair_distances",
 ]
 
 Labels = NDArray[np.integer]
@@ -39,9 +37,6 @@ CANDIDATES = 24
 """Points of each class that an attack looks at: the nearest to where it starts."""
 _BLOCK = 1 << 20
 """Numbers held at once."""
-_FLOOR = 1e-40
-"""Least root of a secular equation (λ_max = 1): below it distances change by 1e-20, far less than rounding."""
-_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -107,108 +102,6 @@ def robustness_curve(
     )
 
 
-# --- pairs ----------------------------------------------------------------------------------------------
-
-
-def worst_pair_auc(L: Matrix, V: Matrix, labels: Labels, eps: float) -> float:
-    """P(d_S < d_D) + P(d_S = d_D)/2 over similar and dissimilar pairs, each at its own worst distance."""
-    return float(roc_auc_score(np.asarray(labels) > 0, -worst_pair_distances(L, V, labels, eps)))
-
-
-def worst_pair_distances(L: Matrix, V: Matrix, labels: Labels, eps: float) -> Vector:
-    """max ‖L(v + δ)‖ for similar and min ‖L(v + δ)‖ for dissimilar pairs over ‖δ‖ <= r = 2 eps, exactly.
-
-    In the eigenbasis of M, with a = Uᵀv, stationarity gives each coordinate of δ by one multiplier:
-
-        max:  δ_i = λ_i a_i / (λ_max - λ_i + ν),    min:  δ_i = -λ_i a_i / (λ_i + ν),    ν >= 0,  ‖δ‖ = r,
-
-    so that both need one root of the same scalar equation. Two exceptions: where ν = 0 leaves ‖δ‖ < r in the
-    maximum (no component in the top eigenspace: the hard case), the rest of the length goes into that eigenspace;
-    where a pair can be closed (‖a‖ <= r on the range of M), the minimum is 0.
-
-    Parameters
-    ----------
-    L : (r, d) array
-    V : (N, d) array
-        Differences of the pairs; both ends may move by eps.
-    labels : (N,) array
-        Positive for similar pairs.
-
-    Notes
-    -----
-    O(Nd min(r, d)), one SVD of L.
-
-    References
-    ----------
-    Moré and Sorensen, *Computing a trust region step*, SIAM J. Sci. Stat. Comput. 4, 1983.
-    """
-    _check_radius(eps)
-    V, similar = np.asarray(V, dtype=np.float64), np.asarray(labels) > 0
-    if eps == 0.0:
-        plain: Vector = np.linalg.norm(V @ L.T, axis=1)
-        return plain
-    # Not from M: squaring would leave eigenvalues below 1e-16 λ_max without a digit.
-    _, sigma, Ut = np.linalg.svd(L, full_matrices=False)
-    rank = int(np.sum(sigma > sigma[0] * max(L.shape) * np.finfo(np.float64).eps))
-    if rank == 0:
-        return np.zeros(len(V))
-    lam = (sigma[:rank] / sigma[0]) ** 2
-    radius = 2.0 * eps
-    a = np.abs(V @ Ut[:rank].T) / radius
-    distances = np.empty(len(V))
-    distances[similar] = _farthest(lam, a[similar])
-    distances[~similar] = _nearest(lam, a[~similar])
-    distances *= sigma[0] * radius
-    return distances
-
-
-def _farthest(lam: Vector, a: Matrix) -> Vector:
-    """max of √Σ λ_i (a_i + δ_i)² over ‖δ‖ <= 1, for 1 = λ_1 >= λ_i > 0 and a >= 0."""
-    gap = lam[0] - lam
-    delta = lam * a
-    delta /= _secular_root(delta, gap)[:, None] + gap
-    delta /= np.maximum(np.linalg.norm(delta, axis=1), 1.0)[:, None]
-    # The hard case; elsewhere this only puts rounding right.
-    delta[:, 0] = np.sqrt(np.maximum(1.0 - np.sum(delta[:, 1:] ** 2, axis=1), 0.0))
-    return np.sqrt((a + delta) ** 2 @ lam)
-
-
-def _nearest(lam: Vector, a: Matrix) -> Vector:
-    """min of √Σ λ_i (a_i - δ_i)² over ‖δ‖ <= 1, for λ_i > 0 and a >= 0."""
-    nu = _secular_root(lam * a, lam)[:, None]
-    # a - δ without cancellation.
-    rest = a * (nu / (lam + nu))
-    return np.where(np.linalg.norm(a, axis=1) <= 1.0, 0.0, np.sqrt(rest**2 @ lam))
-
-
-def _secular_root(c: Matrix, gap: Vector, max_iter: int = 100) -> Vector:
-    """Root ν of φ(ν) = √Σ (c_i / (ν + gap_i))² = 1 for every row of c; the floor where φ < 1 there already.
-
-    1/φ is concave, so Newton's method on it climbs to the root from the left without passing it. A bisection of
-    log ν beside it crosses the boundary layers of small c_i and gaps, where Newton's steps are short.
-    """
-    low = np.maximum(np.max(c - gap, axis=1, initial=0.0), _FLOOR)
-    high = np.maximum(np.linalg.norm(c, axis=1) - gap.min(), low)
-    for _ in range(max_iter):
-        phi, slope = _phi(c, gap, low)
-        # In the hard case φ(low) < 1 and the step would go down: stay.
-        newton = np.clip(low + np.maximum(phi - 1.0, 0.0) * phi**2 / slope, low, high)
-        middle = np.sqrt(newton) * np.sqrt(high)
-        left = _phi(c, gap, middle)[0] > 1.0
-        done = (newton - low <= _ROUNDING / 16.0 * newton) | (high - newton <= _ROUNDING / 16.0 * high)
-        low, high = np.where(left, middle, newton), np.where(left, high, middle)
-        if done.all():
-            break
-    return low
-
-
-def _phi(c: Matrix, gap: Vector, nu: Vector) -> tuple[Vector, Vector]:
-    """φ(ν) and Σ p_i² / (ν + gap_i) with p_i = c_i / (ν + gap_i), row by row."""
-    shifted = nu[:, None] + gap
-    squares = (c / shifted) ** 2
-    return np.sqrt(squares.sum(axis=1)), np.maximum((squares / shifted).sum(axis=1), np.finfo(np.float64).tiny)
-
-
 # --- k nearest neighbours: what both sides share --------------------------------------------------------
 
 
@@ -262,11 +155,6 @@ def _smallest(D: Matrix, count: int) -> Indices:
     return np.take_along_axis(found, order, axis=1)
 
 
-def _check_radius(eps: float) -> None:
-    if not 0.0 <= eps < np.inf:
-        raise ValueError(f"eps={eps!r} is not a radius: it must be finite and not negative.")
-
-
 # --- the certificate ------------------------------------------------------------------------------------
 
 
@@ -274,7 +162,7 @@ def certified_knn(
     L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix, y_test: Labels, eps: float, k: int = 5
 ) -> Flags:
     """True where no x + δ, ‖δ‖ <= eps, is misclassified, by proof: ``certified_radius(...) > eps``."""
-    _check_radius(eps)
+    check_radius(eps)
     return certified_radius(L, X_train, y_train, X_test, y_test, k) > eps
 
 
@@ -332,10 +220,10 @@ def _critical_radii(field: _Field, D: Matrix, anchors: Indices) -> NDArray[np.fl
     norms = (W[anchors.ravel()] @ (-2.0 * W.T)).reshape(*anchors.shape, len(W))
     norms += squares
     # Both charges err to the adversary's side; they also settle 0/0 (equal points) as a tie, that is as lost.
-    norms += squares[anchors][:, :, None] + _ROUNDING * squares.max()
+    norms += squares[anchors][:, :, None] + ROUNDING * squares.max()
     np.sqrt(np.maximum(norms, np.finfo(np.float64).tiny, out=norms), out=norms)
     gaps = D[:, None, :] - np.take_along_axis(D, anchors, axis=1)[:, :, None]
-    gaps -= _ROUNDING * D.max(axis=1)[:, None, None]
+    gaps -= ROUNDING * D.max(axis=1)[:, None, None]
     gaps /= norms
     gaps *= 0.5
     return gaps
@@ -398,7 +286,7 @@ def attack_knn(
 
 def _attack(field: _Field, rows: Indices, label: Labels, eps: float, steps: int) -> Flags:
     """Attack the test points ``rows``, of classes ``label``."""
-    _check_radius(eps)
+    check_radius(eps)
     fooled: Flags = knn_predict(field.Z, field.y, field.T[rows], field.k) != label
     if eps == 0.0 or len(np.unique(field.y)) == 1:
         return fooled
