@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
 from sklearn.utils.validation import check_array, validate_data
 
 from .checks import is_lazy, refuse_nonfinite, refuse_text
@@ -172,9 +172,10 @@ def _reduced_in_place(client: Any, parts: list[Any]) -> Any:
 def transform(learner: MetricLearner, X: Any) -> Any:
     """Dask array of the embedded rows of a Dask array or dataframe."""
     learner._check_fitted()
-    form = getattr(learner, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
-    if form not in (None, "default"):
-        raise ValueError(f"set_output(transform={form!r}) would gather a Dask collection; use 'default'.")
+    if _gives_frames(learner):
+        raise ValueError(
+            "set_output to dataframes would gather a Dask collection; use set_output(transform='default')."
+        )
     if hasattr(X, "columns"):
         validate_data(learner, X._meta, reset=False, skip_check_array=True)  # the names
     rows = whole_rows(array(X, "X"))
@@ -192,6 +193,13 @@ def transform(learner: MetricLearner, X: Any) -> Any:
         chunks=(rows.chunks[0], (r,)),
         meta=np.empty((0, 0), dtype),
     )
+
+
+def _gives_frames(learner: MetricLearner) -> bool:
+    """Whether ``transform`` answers with dataframes (set_output): asked with one row, the public way to know."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the row has no feature names
+        return hasattr(learner.transform(np.zeros((1, learner.n_features_in_))), "columns")
 
 
 def _transformed(X: Any, learner: Any) -> Any:
