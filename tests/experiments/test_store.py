@@ -96,7 +96,7 @@ def _claim_and_hang(folder, claimed):
 def test_a_claim_keeps_others_out_until_its_process_is_gone(tmp_path):
     context = multiprocessing.get_context("spawn")
     claimed = context.Queue()
-    holder = context.Process(target=_claim_and_hang, args=(tmp_path, claimed))
+    holder = context.Process(target=_claim_and_hang, args=(tmp_path, claimed), daemon=True)
     holder.start()
     assert claimed.get(timeout=60) is True
     with Store(tmp_path).claim(TASK) as mine:
