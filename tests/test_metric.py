@@ -316,3 +316,10 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(metric, saved, 
 def test_a_metric_without_threshold_is_saved_from_points(vehicle, tmp_path):
     GMML().fit(vehicle.X, vehicle.y).get_metric().save(tmp_path / "m.npz")
     assert Mahalanobis.load(tmp_path / "m.npz").threshold is None
+
+
+def test_the_calibration_is_saved_and_part_of_the_checksum(tmp_path):
+    metric = Mahalanobis(np.eye(2), threshold=1.0, calibration=(-1.0, 2.0))
+    metric.save(tmp_path / "m.npz")
+    assert Mahalanobis.load(tmp_path / "m.npz").calibration == (-1.0, 2.0)
+    assert metric._digest() != Mahalanobis(np.eye(2), threshold=1.0, calibration=(-1.0, 3.0))._digest()
