@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -33,6 +34,8 @@ from .protocol import PROFILES, WIDE, Plan, contenders
 from .store import Task
 
 __all__ = ["RATES", "SETS", "measures", "run", "tasks"]
+
+LabelledIndexPairs = tuple[NDArray[np.integer], NDArray[np.integer]]
 
 OFFLINE = ("letters-unseen", "digits-unseen")
 SETS = ("lfw", "pubfig", "mvs", "patches", *OFFLINE)
@@ -182,18 +185,46 @@ def _chosen(
     data: VerificationSet, method: Method, train: NDArray[np.integer], fold: int, thin: int, max_points: int
 ) -> dict[str, Any]:
     """Parameters with the best AUC on pairs held out from the training part, or on View 1 where there is one."""
+    if data.development is not None:
+        return dict(_chosen_on_view(data.name, method.name, thin, max_points))
+    held = _held_out(data, train, fold)
+    learning, judging = train[~held], train[held]
+    return _best(
+        data,
+        method,
+        (data.pairs[learning], data.labels[learning]),
+        (data.pairs[judging], data.labels[judging]),
+        fold,
+        thin,
+        max_points,
+    )
+
+
+@lru_cache(maxsize=64)
+def _chosen_on_view(name: str, method: str, thin: int, max_points: int) -> dict[str, Any]:
+    """The same for all test folds, so a process looks once."""
+    data = verification_set(name)
+    view = data.development
+    assert view is not None
+    learning, judging = (view.train_pairs, view.train_labels), (view.test_pairs, view.test_labels)
+    return _best(data, contenders()[method], learning, judging, 0, thin, max_points)
+
+
+def _best(
+    data: VerificationSet,
+    method: Method,
+    learn_from: LabelledIndexPairs,
+    judge_on: LabelledIndexPairs,
+    random_state: int,
+    thin: int,
+    max_points: int,
+) -> dict[str, Any]:
+    """The candidate of a method's grid with the best AUC on other pairs than it learned from."""
     grid = {name: list(values)[::thin] for name, values in method.grid.items()}
     candidates = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     if len(candidates) == 1:
         return candidates[0]
-    if data.development is not None:
-        view = data.development
-        learning, learning_labels = view.train_pairs, view.train_labels
-        judging, judging_labels = view.test_pairs, view.test_labels
-    else:
-        held = _held_out(data, train, fold)
-        learning, learning_labels = data.pairs[train[~held]], data.labels[train[~held]]
-        judging, judging_labels = data.pairs[train[held]], data.labels[train[held]]
+    (learning, learning_labels), (judging, judging_labels) = learn_from, judge_on
     F = features(data, learning, learning_labels)
     if method.estimator in (AML, GMML):
         # One search shares scatter matrices, eigenbases and starts; GMML is its alpha = 0.
@@ -208,7 +239,7 @@ def _chosen(
         return {name: search.best_params_[name] for name in grid}
 
     def auc(params: dict[str, Any]) -> float:
-        metric = learned(method, params, data, F, learning, learning_labels, fold, max_points)
+        metric = learned(method, params, data, F, learning, learning_labels, random_state, max_points)
         return float(roc_auc_score(judging_labels, -distances(metric, F, judging)))
 
     return max(candidates, key=auc)
