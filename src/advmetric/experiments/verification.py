@@ -30,7 +30,7 @@ from ..metric import Mahalanobis
 from ..registry import Method
 from ..supervision import Pairs
 from ..threshold import best_threshold
-from .protocol import PROFILES, WIDE, Plan, contenders
+from .protocol import PROFILES, SUMS, WIDE, Plan, contenders
 from .store import Task
 
 __all__ = ["RATES", "SETS", "measures", "run", "tasks"]
@@ -47,6 +47,10 @@ FACE_COMPONENTS = 150
 """Chosen on LFW's View 1."""
 MAX_POINTS = 3000
 """Methods that learn from points with labels get at most so many of the training images (quick: 600)."""
+TUNE_POINTS = 1000
+"""Their parameters are chosen with at most so many; those of methods that learn from pairs …"""
+TUNE_PAIRS = 6000
+"""… with at most so many pairs, unless a parameter weighs a sum over pairs."""
 QUICK_PAIRS = 2000
 QUICK_FOLDS = 3
 _ABOUT = {
@@ -114,7 +118,7 @@ def run(task: Task) -> dict[str, Any]:
         train, test = (np.sort(rng.permutation(part)[:QUICK_PAIRS]) for part in (train, test))
     started = time.perf_counter()
     points = min(MAX_POINTS, profile.tune_rows)
-    params = _chosen(data, method, train, task.trial, profile.thin, points)
+    params = _chosen(data, method, train, task.trial, profile.thin)
     F = features(data, data.pairs[train], data.labels[train])
     metric = learned(method, params, data, F, data.pairs[train], data.labels[train], task.trial, points)
     seconds = time.perf_counter() - started
@@ -181,12 +185,10 @@ def _digest(values: NDArray[np.integer]) -> str:
 # --- learning ---------------------------------------------------------------------------------------------
 
 
-def _chosen(
-    data: VerificationSet, method: Method, train: NDArray[np.integer], fold: int, thin: int, max_points: int
-) -> dict[str, Any]:
+def _chosen(data: VerificationSet, method: Method, train: NDArray[np.integer], fold: int, thin: int) -> dict[str, Any]:
     """Parameters with the best AUC on pairs held out from the training part, or on View 1 where there is one."""
     if data.development is not None:
-        return dict(_chosen_on_view(data.name, method.name, thin, max_points))
+        return dict(_chosen_on_view(data.name, method.name, thin))
     held = _held_out(data, train, fold)
     learning, judging = train[~held], train[held]
     return _best(
@@ -196,18 +198,17 @@ def _chosen(
         (data.pairs[judging], data.labels[judging]),
         fold,
         thin,
-        max_points,
     )
 
 
 @lru_cache(maxsize=64)
-def _chosen_on_view(name: str, method: str, thin: int, max_points: int) -> dict[str, Any]:
+def _chosen_on_view(name: str, method: str, thin: int) -> dict[str, Any]:
     """The same for all test folds, so a process looks once."""
     data = verification_set(name)
     view = data.development
     assert view is not None
     learning, judging = (view.train_pairs, view.train_labels), (view.test_pairs, view.test_labels)
-    return _best(data, contenders()[method], learning, judging, 0, thin, max_points)
+    return _best(data, contenders()[method], learning, judging, 0, thin)
 
 
 def _best(
@@ -217,7 +218,6 @@ def _best(
     judge_on: LabelledIndexPairs,
     random_state: int,
     thin: int,
-    max_points: int,
 ) -> dict[str, Any]:
     """The candidate of a method's grid with the best AUC on other pairs than it learned from."""
     grid = {name: list(values)[::thin] for name, values in method.grid.items()}
@@ -238,8 +238,12 @@ def _best(
         ).fit(np.concatenate([learning, judging]), np.concatenate([learning_labels, judging_labels]))
         return {name: search.best_params_[name] for name in grid}
 
+    if method.name not in SUMS and "pairs" in method.supervision and len(learning) > TUNE_PAIRS:
+        few = np.random.default_rng(random_state).permutation(len(learning))[:TUNE_PAIRS]
+        learning, learning_labels = learning[few], learning_labels[few]
+
     def auc(params: dict[str, Any]) -> float:
-        metric = learned(method, params, data, F, learning, learning_labels, random_state, max_points)
+        metric = learned(method, params, data, F, learning, learning_labels, random_state, TUNE_POINTS)
         return float(roc_auc_score(judging_labels, -distances(metric, F, judging)))
 
     return max(candidates, key=auc)
