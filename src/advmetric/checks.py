@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import column_or_1d
 
+from .arrays import is_foreign, namespace, to_numpy
 from .linalg import Matrix
 
 __all__ = [
+    "all_finite",
     "check_choice",
     "check_number",
     "check_whole",
     "dimensions",
+    "floating",
     "index_pairs",
     "is_lazy",
     "pair_labels",
@@ -78,6 +81,8 @@ def dimensions(X: Any) -> int:
 def refuse_text(X: Any, name: str) -> None:
     """Raise if an array-like holds text that is not a number, naming the first place."""
     _refuse_lazy(X)
+    if is_foreign(X):
+        return
     values = np.asarray(X)
     if values.dtype.kind not in "OSU" or values.ndim < 2:
         return
@@ -92,6 +97,23 @@ def refuse_text(X: Any, name: str) -> None:
                 ) from None
 
 
+def floating(X: Any, *, keep_gradient: bool = False) -> Any:
+    """An array of another library as floating-point numbers; whole ones become of double precision."""
+    xp = namespace(X)
+    if hasattr(X, "detach") and not keep_gradient:
+        X = X.detach()
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError("Complex data not supported: X must be real.")
+    return X if X.dtype in (xp.float64, xp.float32) else xp.astype(X, xp.float64)
+
+
+def all_finite(X: Any) -> bool:
+    """Whether X, dense or sparse, of whatever library, has no NaN and no inf."""
+    values = X.data if issparse(X) else X
+    xp = namespace(values)
+    return bool(xp.all(xp.isfinite(values)))
+
+
 def _place(place: Sequence[int], columns: Sequence[str] | None = None) -> str:
     if len(place) == 3:
         return f"pair {place[0]}, point {place[1]}, feature {place[2]}"
@@ -103,8 +125,9 @@ def refuse_nonfinite(X: Matrix, name: str, columns: Sequence[str] | None = None)
     """Raise if X has NaN or inf, naming the first place and the number of rows or pairs affected."""
     # The sum is finite unless an entry is not (or overflows): a pass without a temporary.
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum()):
+        if all_finite(namespace(X).sum(X) if is_foreign(X) else X.sum()):
             return
+    X = to_numpy(X) if is_foreign(X) else X
     places = _flaws(X)
     if not len(places):
         return
@@ -130,7 +153,7 @@ def _flaws(X: Any) -> NDArray[np.integer]:
 
 def index_pairs(pairs: Any, n: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     """Check pairs of row numbers of n points; return the left and the right ones."""
-    indices = np.asarray(pairs)
+    indices = to_numpy(pairs)
     if indices.ndim != 2 or indices.shape[1] != 2 or len(indices) == 0:
         raise ValueError(f"index pairs must have shape (N, 2) with N >= 1, got {indices.shape}.")
     if indices.dtype.kind not in "iu":

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from .arrays import is_foreign, to_numpy
 from .checks import refuse_nonfinite, refuse_text
 from .learner import FLOATS, LabelledPoints, MetricLearner
 from .linalg import Matrix
@@ -149,6 +150,8 @@ class IncrementalLearner(MetricLearner):
 
     def _absorb(self, X: Any, y: Any, classes: Any) -> None:
         """Check a batch and add it to the statistics."""
+        # Statistics are NumPy's: a batch of another library's is small.
+        X, y = (to_numpy(part) if is_foreign(part) else part for part in (X, y))
         first = not hasattr(self, "statistics_")
         if first and hasattr(self, "components_"):
             warnings.warn(

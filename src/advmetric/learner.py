@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
@@ -23,7 +24,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from .checks import check_number, dimensions, index_pairs, is_lazy, pair_labels, refuse_nonfinite, refuse_text
+from .arrays import is_foreign, like, namespace, to_numpy
+from .checks import (
+    all_finite,
+    check_number,
+    dimensions,
+    floating,
+    index_pairs,
+    is_lazy,
+    pair_labels,
+    refuse_nonfinite,
+    refuse_text,
+)
 from .linalg import Matrix, Vector
 from .metric import Mahalanobis
 from .supervision import AllPairs, BalancedPairs, Pairs
@@ -87,6 +99,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """What the method learns from."""
     accepts_sparse: ClassVar[bool] = False
     """Whether points may be a SciPy sparse matrix, which is never made dense as a whole."""
+    accepts_foreign: ClassVar[bool] = False
+    """Whether it learns on arrays of other libraries (PyTorch …) where they are; else from a copy in NumPy's."""
 
     preprocessor: ArrayLike | None
     components_: Matrix
@@ -116,12 +130,18 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             fitted: MetricLearner = _on_dask().fit(self, X, y)
             return fitted
         self._check_params()
-        data = self._check_data(X, y)
+        data = self._check_data(X, to_numpy(y) if is_foreign(y) else y)
+        if is_foreign(data.X) and not self.accepts_foreign:
+            data = replace(data, X=to_numpy(data.X))
         for learned in ("threshold_", "statistics_"):
             if hasattr(self, learned):
                 delattr(self, learned)
         self._fitted_on_pairs = isinstance(data, Pairs)
         self.components_ = self._learn_finite(data, **extra)
+        if is_foreign(data.X):
+            for learned in ("components_", "objective_"):
+                if hasattr(self, learned):
+                    setattr(self, learned, like(getattr(self, learned), data.X))
         if isinstance(data, Pairs):
             self.calibrate_threshold(data, data.labels)
         return self
@@ -139,7 +159,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             try:
                 components = self._learn(data, **extra)
-                if np.isfinite(components.data if issparse(components) else components).all():
+                if all_finite(components):
                     return components
             except np.linalg.LinAlgError as error:
                 flaw = error
@@ -177,9 +197,19 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"{type(self).__name__} learns from pairs (X of shape (N, 2, d), y of -1 and +1), not from points."
             )
         refuse_text(X, "X")
-        points, labels = validate_data(
-            self, X, y, dtype=FLOATS, ensure_all_finite=False, ensure_min_samples=2, accept_sparse=self._sparse_format
-        )
+        if is_foreign(X):
+            points, labels = self._check_foreign(X, reset=True), column_or_1d(y, warn=True)
+            check_consistent_length(points, labels)
+        else:
+            points, labels = validate_data(
+                self,
+                X,
+                y,
+                dtype=FLOATS,
+                ensure_all_finite=False,
+                ensure_min_samples=2,
+                accept_sparse=self._sparse_format,
+            )
         points = _plain(points)
         refuse_nonfinite(points, "X", getattr(self, "feature_names_in_", None))
         check_classification_targets(labels)
@@ -201,14 +231,26 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _check_fitted(self) -> None:
         check_is_fitted(self, "components_")
 
+    def _check_foreign(self, X: Any, *, reset: bool) -> Any:
+        """Points in an array of another library, as floating-point numbers."""
+        points = floating(X, keep_gradient=not reset)
+        if points.ndim != 2 or 0 in points.shape:
+            raise ValueError(f"Expected 2D array of points with at least 1 row and feature, got shape {points.shape}.")
+        validate_data(self, points, reset=reset, skip_check_array=True)  # the number of features
+        return points
+
     def _check_points(self, X: Any) -> Matrix:
         self._check_fitted()
         refuse_text(X, "X")
-        points: Matrix = _plain(
-            validate_data(
-                self, X, reset=False, dtype=FLOATS, ensure_all_finite=False, accept_sparse=self._sparse_format
+        points: Matrix
+        if is_foreign(X):
+            points = self._check_foreign(X, reset=False)
+        else:
+            points = _plain(
+                validate_data(
+                    self, X, reset=False, dtype=FLOATS, ensure_all_finite=False, accept_sparse=self._sparse_format
+                )
             )
-        )
         refuse_nonfinite(points, "X", getattr(self, "feature_names_in_", None))
         return points
 
@@ -228,7 +270,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 view = needed
             else:
                 points = _plain(
-                    check_array(
+                    floating(self.preprocessor)
+                    if is_foreign(self.preprocessor)
+                    else check_array(
                         self.preprocessor,
                         dtype=FLOATS,
                         ensure_all_finite=False,
@@ -239,14 +283,15 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 refuse_nonfinite(points, "preprocessor", getattr(self.preprocessor, "columns", None))
                 view = Pairs(points, *index_pairs(pairs, points.shape[0]))
         else:
-            formed = np.asarray(pairs)
+            formed = floating(pairs) if is_foreign(pairs) else np.asarray(pairs)
             if formed.ndim != 3 or formed.shape[1] != 2 or 0 in formed.shape:
                 raise ValueError(
                     f"pairs must have shape (N, 2, d) with N, d >= 1, got {formed.shape}. "
                     "For pairs of row numbers, shape (N, 2), set preprocessor to the points."
                 )
             refuse_text(formed, "pairs")
-            formed = check_array(formed, dtype=FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
+            if not is_foreign(formed):
+                formed = check_array(formed, dtype=FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
             refuse_nonfinite(formed, "pairs")
             view = Pairs.formed(formed)
         d = view.X.shape[1]
@@ -262,7 +307,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if y is None:
             return view
-        return Pairs(view.X, view.left, view.right, pair_labels(y, len(view), both=not partial))
+        return Pairs(view.X, view.left, view.right, pair_labels(to_numpy(y), len(view), both=not partial))
 
     # --- the metric -------------------------------------------------------------------------------------
 
@@ -279,14 +324,35 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Returns
         -------
-        Z : ndarray of shape (n, r)
+        Z : array of shape (n, r)
+            Of the library, device and precision of X.
         """
         if is_lazy(X):
             lazy: Matrix = _on_dask().transform(self, X)
             return lazy
         points = self._check_points(X)
+        self._follow_fit(X, "transform")
+        if is_foreign(points) or is_foreign(self.components_):
+            L = like(self.components_, points)
+            transformed: Matrix = points @ namespace(points).astype(L, points.dtype).T
+            return transformed
         embedded: Any = points @ self.components_.T.astype(points.dtype, copy=False)
         return embedded.toarray() if issparse(embedded) else embedded
+
+    def _follow_fit(self, X: Any, method: str) -> None:
+        """With scikit-learn's array API dispatch on, its rule: everything follows the X of fit.
+
+        Without, the metric goes where X is.
+        """
+        if (
+            self.accepts_foreign
+            and get_config()["array_api_dispatch"]
+            and is_foreign(X) != is_foreign(self.components_)
+        ):
+            raise ValueError(
+                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device as "
+                "those passed to fit()."
+            )
 
     def get_metric(self) -> Mahalanobis:
         """The learned metric: callable on two vectors, and saved to a file by its ``save``."""
@@ -326,7 +392,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @available_if(_decides_on_pairs)
     def predict(self, pairs: ArrayLike | Pairs) -> NDArray[np.integer]:
         """+1 for pairs no farther apart than ``threshold_``, -1 for the others."""
-        return np.where(self.decision_function(pairs) >= 0.0, 1, -1)
+        decision = self.decision_function(pairs)
+        return like(np.where(to_numpy(decision) >= 0.0, 1, -1), decision)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Area under the ROC curve of the learned distance on labelled pairs.
@@ -337,13 +404,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self._holds_pairs(X):
             pairs = self._check_pairs(X, y)
         else:
-            points, labels = self._check_points(X), column_or_1d(y)
+            points, labels = self._check_points(X), column_or_1d(to_numpy(y))
             check_consistent_length(points, labels)
             sampler = AllPairs() if points.shape[0] <= _MAX_LISTED else BalancedPairs(10**6)
             pairs = sampler.sample(points, labels, 0)
         if len(np.unique(pairs.labels)) < 2:
             raise ValueError("y has pairs of one kind only; the ROC curve needs similar and dissimilar pairs.")
-        return float(roc_auc_score(pairs.labels, -self.pair_distance(pairs)))
+        return float(roc_auc_score(pairs.labels, -to_numpy(self.pair_distance(pairs))))
 
     def set_threshold(self, threshold: float) -> MetricLearner:
         """Call pairs similar up to this distance."""
@@ -375,13 +442,14 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             For "f_beta": weight of recall against precision.
         """
         checked = self._check_pairs(pairs, y)
-        distances = self.get_metric().pair_distance(checked)
+        distances = to_numpy(self.get_metric().pair_distance(checked))
         return self.set_threshold(best_threshold(distances, checked.labels, strategy, min_rate=min_rate, beta=beta))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = self.accepts_sparse
+        tags.array_api_support = self.accepts_foreign
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         if getattr(self, "_fitted_on_pairs", False):
             tags.estimator_type = "classifier"

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 
+from .arrays import is_foreign, like, namespace, to_numpy
 from .linalg import Matrix, Vector, symmetrize
 from .supervision import Pairs
 
@@ -77,7 +78,9 @@ class Mahalanobis:
     def __post_init__(self) -> None:
         # The identity of tens of thousands of features is kept sparse (Euclidean): dense, it takes gigabytes.
         given = self.components
-        components = (csr_array if issparse(given) else np.asarray)(given, dtype=np.float64)
+        components = (
+            csr_array(given, dtype=np.float64) if issparse(given) else to_numpy(given).astype(np.float64, copy=False)
+        )
         if components.ndim != 2 or not np.isfinite(components.data if issparse(given) else components).all():
             raise ValueError("components must be a finite (r, d) array.")
         object.__setattr__(self, "components", components)
@@ -99,12 +102,17 @@ class Mahalanobis:
         return symmetrize(M.toarray() if issparse(M) else M)
 
     def transform(self, X: Matrix) -> Matrix:
-        """Map points to the space in which the distance is Euclidean: X Lᵀ."""
+        """Map points to the space in which the distance is Euclidean: X Lᵀ, of the library and device of X."""
+        if is_foreign(X):
+            return X @ namespace(X).astype(like(self._dense(), X), X.dtype).T
         embedded: Any = X @ self.components.T
         return embedded.toarray() if issparse(embedded) else embedded
 
     def pair_distance(self, pairs: Pairs) -> Vector:
         """Distances of the pairs, by blocks; exactly 0 for a point and itself."""
+        if is_foreign(pairs.X):
+            xp, L = namespace(pairs.X), like(self._dense(), pairs.X)
+            return xp.concat([xp.linalg.vector_norm(V @ L.T, axis=1) for _, V in pairs.differences()])
         distances = np.empty(len(pairs))
         for block, V in pairs.differences(dense=False):
             Z: Any = V @ self.components.T
@@ -121,7 +129,7 @@ class Mahalanobis:
 
     def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
         """Distance of two vectors."""
-        z = self.components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
+        z = self.components @ (to_numpy(u).astype(float) - to_numpy(v).astype(float))
         square = float(z @ z)
         return square if squared else float(np.sqrt(square))
 

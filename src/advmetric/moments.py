@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh as generalised_eigh
 from scipy.linalg import inv
 
+from .arrays import identity_like, like, namespace
 from .checks import check_number, check_whole
 from .incremental import IncrementalLearner, Statistics
 from .learner import LabelledPoints
-from .linalg import Geodesic, Matrix, symmetrize
+from .linalg import Geodesic, Matrix, leading_generalised, symmetrize, with_signs
 from .span import Span, complement, span_of
 from .supervision import Pairs, Scatter, all_pairs_scatter, make_sampler, pairs_scatter
 
@@ -48,7 +48,8 @@ def moments_of(data: LabelledPoints | Pairs, pairs: object = "all", random_state
 
 
 def _finite(scatter: Scatter) -> Scatter:
-    if not (np.isfinite(scatter.A).all() and np.isfinite(scatter.B).all()):
+    xp = namespace(scatter.A, scatter.B)
+    if not (bool(xp.all(xp.isfinite(scatter.A))) and bool(xp.all(xp.isfinite(scatter.B)))):
         raise ValueError("The squares of some features of X overflow; rescale them, for example with StandardScaler.")
     return scatter
 
@@ -76,12 +77,12 @@ class Moments:
         the formula where A and B are in a subspace.
         """
         A, B = scatter.A, scatter.B
-        d = len(A)
-        a, b = float(np.trace(A)) / (n_features or d), float(np.trace(B)) / (n_features or d)
+        xp, d = namespace(A, B), n_features or A.shape[0]
+        a, b = float(xp.linalg.trace(A)) / d, float(xp.linalg.trace(B)) / d
         # Pairs of one kind may all be duplicates: then the other kind sets the scale.
         a, b = a or b or 1.0, b or a or 1.0
-        M0 = np.eye(d) if prior is None else prior
-        M0_inverse = M0 if prior is None else symmetrize(inv(prior))
+        M0 = identity_like(A) if prior is None else like(prior, A)
+        M0_inverse = M0 if prior is None else like(symmetrize(inv(prior)), A)
         A, B = A + (reg * a) * M0_inverse, B + (reg * b) * M0
         if not average:
             A, B = scatter.n_similar * A, scatter.n_dissimilar * B
@@ -89,14 +90,13 @@ class Moments:
 
     def leading(self, n_components: int | None) -> Moments:
         """Restrict to the leading generalised eigenvectors of (B, A): where dissimilar pairs differ most."""
-        d = len(self.A)
-        if n_components is None or n_components >= d:
+        if n_components is None or n_components >= self.A.shape[0]:
             return self
         try:
-            _, vectors = generalised_eigh(self.B, self.A, subset_by_index=(d - n_components, d - 1), check_finite=False)
+            vectors = leading_generalised(self.B, self.A, n_components)
         except np.linalg.LinAlgError as error:
             raise ValueError(_SINGULAR) from error
-        Q, _ = np.linalg.qr(vectors)
+        Q, _ = namespace(vectors).linalg.qr(vectors)
         return Moments(symmetrize(Q.T @ self.A @ Q), symmetrize(Q.T @ self.B @ Q), Q)
 
     @cached_property
@@ -137,6 +137,7 @@ class MomentLearner(IncrementalLearner):
     """A learner with ``t``, ``prior``, ``reg``, ``n_components``, ``rank``, ``pairs`` and ``average``."""
 
     accepts_sparse = True
+    accepts_foreign = True
     t: float
     prior: Any
     reg: float
@@ -185,7 +186,7 @@ class MomentLearner(IncrementalLearner):
             components = moments.embed(solved.rows)
         if solved.objective:
             self._report(solved.objective, solved.converged, solved.message)
-        return components
+        return with_signs(components)
 
     def _learn_in(self, span: Span) -> tuple[Solved, Matrix]:
         """Learn in the span of the data: M = Q M_r Qᵀ + m (I - QQᵀ), see :mod:`advmetric.span`.

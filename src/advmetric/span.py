@@ -16,7 +16,7 @@ M_r from the (r, r) problem and m from the scalar problem (a, b). O(dn²) instea
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from scipy.linalg import get_lapack_funcs, qr
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import randomized_svd
 
+from .arrays import is_foreign, to_numpy
 from .learner import LabelledPoints
 from .linalg import Matrix
 from .sparse import column_means, dense_rows, near_origin
@@ -54,6 +55,8 @@ def span_of(data: LabelledPoints | Pairs, rank: int | None = None, random_state:
         rank = None
     if rank is None and m >= d:
         return None
+    if is_foreign(data.X):  # small: fewer rows than features
+        data = replace(data, X=to_numpy(data.X))
     rows = _differences(data) if isinstance(data, Pairs) and as_differences else data.X
     if rank is not None:
         Y, lift = _leading(rows, rank, random_state, centre=not as_differences)

@@ -20,6 +20,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from . import sparse
+from .arrays import is_foreign, like, namespace
 from .linalg import Matrix
 
 __all__ = [
@@ -62,8 +63,8 @@ class Pairs:
     @classmethod
     def formed(cls, pairs: Matrix, y: NDArray[np.integer] | None = None) -> Pairs:
         """View an (N, 2, d) array as pairs of rows of its (2N, d) reshape."""
-        rows = np.arange(2 * len(pairs), dtype=np.intp)
-        return cls(pairs.reshape(-1, pairs.shape[2]), rows[::2], rows[1::2], y)
+        rows = np.arange(2 * pairs.shape[0], dtype=np.intp)
+        return cls(namespace(pairs).reshape(pairs, (-1, pairs.shape[2])), rows[::2], rows[1::2], y)
 
     def __len__(self) -> int:
         return len(self.left)
@@ -97,9 +98,18 @@ class Pairs:
                 few: Any = self.X[self.left[block]].astype(np.float64) - self.X[self.right[block]]
                 yield block, few.toarray() if dense else few
                 continue
+            if is_foreign(self.X):
+                yield block, rows_of(self.X, self.left[block]) - rows_of(self.X, self.right[block])
+                continue
             V = self.X[self.left[block]].astype(np.float64, copy=False)
             V -= self.X[self.right[block]]
             yield block, V
+
+
+def rows_of(X: Any, rows: Indices) -> Any:
+    """Rows of another library's array, in double precision."""
+    xp = namespace(X)
+    return xp.astype(xp.take(X, like(rows, X), axis=0), xp.float64)
 
 
 @dataclass(frozen=True)
@@ -131,7 +141,7 @@ def pairs_scatter(pairs: Pairs) -> Scatter:
 
 def pair_sums(pairs: Pairs) -> tuple[Matrix, Matrix, int, int]:
     """Σ (x - x')(x - x')ᵀ over the similar and over the dissimilar pairs, and how many there are of each."""
-    if len(pairs) > pairs.X.shape[0]:
+    if len(pairs) > pairs.X.shape[0] and not is_foreign(pairs.X):
         pairs = replace(pairs, X=(sparse.near_origin if issparse(pairs.X) else _near_origin)(pairs.X))
     chosen = [np.flatnonzero(pairs.labels == label) for label in (1, -1)]
     similar, dissimilar = (_summed_scatter(pairs.take(rows)) for rows in chosen)
@@ -143,11 +153,8 @@ def _summed_scatter(pairs: Pairs) -> Matrix:
     n, d = pairs.X.shape
     if issparse(pairs.X):
         return sparse.pair_sum(pairs.X, pairs.left, pairs.right, BLOCK_BYTES)
-    if len(pairs) <= n:
-        total = np.zeros((d, d))
-        for _, V in pairs.differences():
-            total += V.T @ V
-        return total
+    if len(pairs) <= n or is_foreign(pairs.X):  # the standard has no sparse product
+        return sum((V.T @ V for _, V in pairs.differences()), like(np.zeros((d, d)), pairs.X))
     graph = csr_array((np.ones(len(pairs)), (pairs.left, pairs.right)), shape=(n, n))
     degree = np.bincount(pairs.left, minlength=n) + np.bincount(pairs.right, minlength=n)
     half = np.zeros((d, d))
@@ -192,21 +199,40 @@ def all_pairs_scatter(X: Matrix, y: NDArray) -> Scatter:
     if issparse(X):
         similar, dissimilar = sparse.class_sums(X, code, sizes, BLOCK_BYTES)
         return Scatter(similar / n_similar, dissimilar / n_dissimilar, n_similar, n_dissimilar)
-    membership = csr_array((np.ones(n), (code, np.arange(n))), shape=(len(classes), n))
-    origin = X.mean(axis=0, dtype=np.float64)
-    shifted = X - origin
-    means = (membership @ shifted) / sizes[:, None]
-    within = shifted - means[code]
+    xp = namespace(X)
+    shifted = _centred(X)
+    means = _class_sums(shifted, code, sizes) / like(sizes.astype(float), X)[:, None]
+    within = shifted - xp.take(means, like(code, X), axis=0)
     similar = _weighted_gram(within, sizes[code])
     balanced = bool(np.all(sizes == sizes[0]))
-    mixed = similar * ((n - sizes[0]) / sizes[0]) if balanced else _weighted_gram(within, n - sizes[code])
-    centre = sizes @ means / n
+    mixed = similar * float((n - sizes[0]) / sizes[0]) if balanced else _weighted_gram(within, n - sizes[code])
+    centre = like(sizes.astype(float), X) @ means / n
     dissimilar = mixed + n * _weighted_gram(means - centre, sizes)
     return Scatter(similar / n_similar, dissimilar / n_dissimilar, n_similar, n_dissimilar)
 
 
+def _centred(X: Any) -> Any:
+    """Points about their mean, in double precision."""
+    if is_foreign(X):
+        xp = namespace(X)
+        doubles = xp.astype(X, xp.float64)
+        return doubles - xp.mean(doubles, axis=0)
+    return X - X.mean(axis=0, dtype=np.float64)
+
+
+def _class_sums(X: Any, code: Indices, sizes: Indices) -> Any:
+    """Sum of the rows of each class."""
+    n, c = X.shape[0], len(sizes)
+    if not is_foreign(X):
+        return csr_array((np.ones(n), (code, np.arange(n))), shape=(c, n)) @ X
+    xp, ends = namespace(X), np.cumsum(sizes)
+    ordered = xp.take(X, like(np.argsort(code, kind="stable"), X), axis=0)
+    spans = np.stack([ends - sizes, ends], axis=1).tolist()
+    return xp.stack([xp.sum(ordered[start:end, :], axis=0) for start, end in spans])
+
+
 def _weighted_gram(Z: Matrix, weight: NDArray) -> Matrix:
-    scaled = Z * np.sqrt(weight)[:, None]
+    scaled = Z * like(np.sqrt(weight), Z)[:, None]
     return scaled.T @ scaled
 
 

@@ -132,7 +132,6 @@ def test_the_shared_search_chooses_what_a_plain_one_would(monkeypatch):
 
     grid = {"t": (0.05, 0.25, 0.5, 0.75)}
     found = [
-        verification._chosen(data, Method("GMML", estimator, "", "", grid), chosen, 0, 1, 100)
-        for estimator in (GMML, Plain)
+        verification._chosen(data, Method("GMML", estimator, "", "", grid), chosen, 0, 1) for estimator in (GMML, Plain)
     ]
     assert found[0] == found[1]

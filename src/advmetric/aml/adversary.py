@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from ..arrays import namespace
 from ..linalg import Vector
 from .spectral import SpectralFunction, contracted, contraction, expanded, identity, reciprocal, shrunk
 
@@ -77,7 +78,7 @@ class DerivedAdversary(Adversary):
         return contraction(self.beta, lam)
 
     def stretch_dissimilar(self, lam: Vector) -> Vector:
-        return np.full_like(lam, self.beta / (2.0 + self.beta))
+        return namespace(lam).full_like(lam, self.beta / (2.0 + self.beta))
 
     def start_weight(self) -> float:
         # The optimum when every u(λ) is 1, the other end (no adversary) being √κ.

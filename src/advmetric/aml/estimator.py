@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import is_foreign, like, namespace, to_numpy
 from ..checks import check_choice, check_number, check_whole
 from ..linalg import Matrix
 from ..moments import MomentLearner, Moments, Solved
@@ -207,9 +209,10 @@ class AML(MomentLearner):
             Pair i moved as the adversary would: same midpoint, its difference stretched along each
             eigenvector of M. Directions that the metric does not see are left alone.
         """
-        pairs = self._pairs_for_adversary(X, y)
+        given = self._pairs_for_adversary(X, y)
+        pairs = replace(given, X=to_numpy(given.X)) if is_foreign(given.X) else given
         adversary = make_adversary(self.adversary, self.alpha, self.beta)
-        _, singular, Vt = np.linalg.svd(self.components_, full_matrices=False)
+        _, singular, Vt = np.linalg.svd(to_numpy(self.components_), full_matrices=False)
         lam = singular**2
         if 16 * len(pairs) * pairs.X.shape[1] > _MAX_FORMED_BYTES:
             raise ValueError(
@@ -223,13 +226,14 @@ class AML(MomentLearner):
             midpoint = dense_rows(pairs.X, pairs.right[block]) + 0.5 * V
             adversarial[block, 0] = midpoint + half
             adversarial[block, 1] = midpoint - half
-        return adversarial
+        kind: NDArray[np.float64] = like(adversarial, given.X)
+        return kind
 
     def _pairs_for_adversary(self, X: Any, y: Any) -> Pairs:
         if self._holds_pairs(X):
             return self._check_pairs(X, y)
         points = self._check_points(X)
-        labels = np.asarray(y)
+        labels = to_numpy(y)
         if labels.shape != (points.shape[0],):
             raise ValueError(f"y has shape {labels.shape} for {points.shape[0]} points.")
         sampler = make_sampler(self.pairs) or AllPairs()
@@ -258,7 +262,7 @@ def solve(
     A, B = moments.weighted(t)
     # D is linear in (A, B). Where it is about 1, its squares do not overflow, whatever the scale of the data; a power
     # of two rounds nothing. A fixed step size is in the data's own units.
-    unit = 1.0 if step_size is not None else _power_of_two(np.sqrt(np.trace(A)) * np.sqrt(np.trace(B)))
+    unit = 1.0 if step_size is not None else _power_of_two(_mean_size(A, B))
     A, B = A / unit, B / unit
 
     def in_units(iteration: int, value: float, slope: float) -> None:
@@ -277,6 +281,12 @@ def solve(
     return replace(found, objective=[unit * value for value in found.objective])
 
 
+def _mean_size(A: Matrix, B: Matrix) -> float:
+    """√(tr A · tr B), of which the product might overflow."""
+    xp = namespace(A, B)
+    return math.sqrt(float(xp.linalg.trace(A))) * math.sqrt(float(xp.linalg.trace(B)))
+
+
 def _power_of_two(size: float) -> float:
     """The power of two next above ``size`` (1 for 0)."""
     return float(np.ldexp(1.0, np.frexp(size)[1]))
@@ -284,8 +294,10 @@ def _power_of_two(size: float) -> float:
 
 def rows_of(solution: Solution) -> Matrix:
     """Components of a solution in the solver's space, from the largest eigenvalue to the smallest."""
-    order = np.argsort(solution.state.lam)[::-1]
-    return (solution.state.U * solution.state.root).T[order]
+    xp = namespace(solution.state.lam)
+    order = xp.flip(xp.argsort(solution.state.lam))
+    rows: Matrix = xp.take((solution.state.U * solution.state.root).T, order, axis=0)
+    return rows
 
 
 def components_of(solution: Solution, moments: Moments) -> Matrix:

@@ -5,12 +5,14 @@ N pairs enter only through the (d, d) scatter matrices A and B: nothing here dep
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ..linalg import Matrix, Vector, symmetrize
+from ..arrays import namespace, norm
+from ..linalg import Matrix, Vector, outer, symmetrize
 from .adversary import Adversary
 
 __all__ = ["Evaluation", "evaluate"]
@@ -35,9 +37,18 @@ class Evaluation:
     def value(self) -> float:
         """D(M)."""
         return float(
-            self.adversary.similar.value(self.lam) @ np.diagonal(self.A_hat)
-            + self.adversary.dissimilar.value(self.lam) @ np.diagonal(self.B_hat)
+            self.adversary.similar.value(self.lam) @ self.a + self.adversary.dissimilar.value(self.lam) @ self.b
         )
+
+    @cached_property
+    def a(self) -> Vector:
+        """Diagonal of A_hat."""
+        return namespace(self.A_hat).linalg.diagonal(self.A_hat)
+
+    @cached_property
+    def b(self) -> Vector:
+        """Diagonal of B_hat."""
+        return namespace(self.B_hat).linalg.diagonal(self.B_hat)
 
     @cached_property
     def similar_gradient(self) -> Matrix:
@@ -67,7 +78,7 @@ class Evaluation:
     @cached_property
     def root(self) -> Vector:
         """Square roots of the eigenvalues."""
-        return np.sqrt(self.lam)
+        return namespace(self.lam).sqrt(self.lam)
 
     @cached_property
     def slope(self) -> Matrix:
@@ -77,7 +88,7 @@ class Evaluation:
     @cached_property
     def slope_norm(self) -> float:
         """‖M^{1/2} ∇D M^{1/2}‖_F / |D|: free of units and of the scale of M."""
-        return float(np.linalg.norm(self.slope)) / (abs(self.value) or 1.0)
+        return norm(self.slope) / (abs(self.value) or 1.0)
 
     def scale(self, X_hat: Matrix) -> Matrix:
         """M^{1/2} X M^{1/2}, in the eigenbasis."""
@@ -94,15 +105,15 @@ class Evaluation:
     @cached_property
     def hessian_entries(self) -> Matrix:
         """Diagonal of the Riemannian Hessian for diagonal A_hat and B_hat: a preconditioner."""
-        similar = self.adversary.similar.curvature(self.lam) * np.diagonal(self.A_hat)[:, None]
-        dissimilar = self.adversary.dissimilar.curvature(self.lam) * np.diagonal(self.B_hat)[:, None]
+        similar = self.adversary.similar.curvature(self.lam) * self.a[:, None]
+        dissimilar = self.adversary.dissimilar.curvature(self.lam) * self.b[:, None]
         cross = similar + dissimilar
-        slope = np.diagonal(self.slope)
-        return np.outer(self.lam, self.lam) * (cross + cross.T) + 0.5 * (slope[:, None] + slope)
+        slope = namespace(self.slope).linalg.diagonal(self.slope)
+        return outer(self.lam, self.lam) * (cross + cross.T) + 0.5 * (slope[:, None] + slope)
 
     def rotated(self, M_hat: Matrix) -> Evaluation:
         """Evaluate at the matrix that is ``M_hat`` in this eigenbasis. One ``eigh``, five products."""
-        lam, V = np.linalg.eigh(symmetrize(M_hat))
+        lam, V = namespace(M_hat).linalg.eigh(symmetrize(M_hat))
         return Evaluation(self.adversary, self.U @ V, lam, V.T @ self.A_hat @ V, V.T @ self.B_hat @ V)
 
     def against(self, adversary: Adversary, lam: Vector) -> Evaluation:
@@ -110,18 +121,20 @@ class Evaluation:
 
         Eigenvalues are kept inside the adversary's bound and, against rounding, above zero.
         """
-        lam = np.clip(
-            lam, np.finfo(float).eps * lam.max(), 0.9 * adversary.bound if lam.max() >= adversary.bound else None
-        )
+        xp = namespace(lam)
+        largest = float(xp.max(lam))
+        highest = 0.9 * adversary.bound if largest >= adversary.bound else None
+        lam = xp.clip(lam, float(np.finfo(float).eps) * largest, highest)
         return Evaluation(adversary, self.U, lam, self.A_hat, self.B_hat)
 
     @property
     def feasible(self) -> bool:
         """Whether M is positive definite and inside the adversary's bound."""
-        return bool(self.lam.min() > 0.0 and self.lam.max() < self.adversary.bound and np.isfinite(self.value))
+        xp = namespace(self.lam)
+        return bool(xp.min(self.lam) > 0.0 and xp.max(self.lam) < self.adversary.bound and math.isfinite(self.value))
 
 
 def evaluate(M: Matrix, A: Matrix, B: Matrix, adversary: Adversary) -> Evaluation:
     """Evaluate D at an SPD matrix M. One ``eigh`` and four (d, d) products."""
-    lam, U = np.linalg.eigh(symmetrize(M))
+    lam, U = namespace(M).linalg.eigh(symmetrize(M))
     return Evaluation(adversary, U, lam, U.T @ A @ U, U.T @ B @ U)

@@ -7,12 +7,12 @@ both kept for comparison.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from ..linalg import Geodesic, Matrix, geometric_mean, project_spd, symmetrize
+from ..arrays import identity_like, namespace, norm, vdot
+from ..linalg import Geodesic, Matrix, geometric_mean, outer, project_spd, symmetrize
 from .adversary import Adversary
 from .objective import Evaluation, evaluate
 
@@ -73,7 +73,7 @@ def geodesic(
         if state.slope_norm <= tol:
             return Solution(state, objective, True, "the slope is below tol")
         E = _newton_direction(state)
-        slope = float(np.vdot(E, state.slope))
+        slope = vdot(E, state.slope)
         moved = _line_search(state, E, slope)
         if moved is None:
             at_rounding = abs(slope) <= 1e-12 * abs(state.value)
@@ -89,25 +89,25 @@ def _best_eigenvalues(state: Evaluation, n_steps: int = 6) -> Evaluation:
     a and b are the diagonals of A and B in the eigenbasis. Each scalar problem is convex in log λ;
     an eigenvalue that a step would not improve keeps its value. O(d) a step.
     """
-    a, b = np.diagonal(state.A_hat), np.diagonal(state.B_hat)
+    xp, a, b = namespace(state.lam), state.a, state.b
     adversary, lam = state.adversary, state.lam
     f_S, f_D = adversary.similar, adversary.dissimilar
     cost = a * f_S.value(lam) + b * f_D.value(lam)
     for _ in range(n_steps):
         slope = lam * (a * f_S.slope(lam) + b * f_D.slope(lam))
         curvature = slope + lam**2 * (a * f_S.bend(lam) + b * f_D.bend(lam))
-        limit = np.maximum(curvature, np.abs(slope))
-        step = np.divide(-slope, limit, out=np.zeros_like(lam), where=limit > 0)
-        if np.abs(step).max() < 1e-9:
+        limit = xp.maximum(curvature, xp.abs(slope))
+        step = xp.where(limit > 0.0, -slope / xp.where(limit > 0.0, limit, xp.ones_like(lam)), xp.zeros_like(lam))
+        if float(xp.max(xp.abs(step))) < 1e-9:
             break
-        trial = np.minimum(lam * np.exp(step), 0.5 * (lam + adversary.bound))
+        trial = xp.minimum(lam * xp.exp(step), 0.5 * (lam + adversary.bound))
         trial_cost = a * f_S.value(trial) + b * f_D.value(trial)
         # Near the minimum rounding hides the decrease, while Newton's step is still right: without it, only half of an
         # eigenvalue's digits would be, and these would depend on the last digit of A and B.
-        better = (trial_cost < cost) | (np.abs(step) < 1e-4)
-        if not better.any():
+        better = (trial_cost < cost) | (xp.abs(step) < 1e-4)
+        if not bool(xp.any(better)):
             break
-        lam, cost = np.where(better, trial, lam), np.where(better, trial_cost, cost)
+        lam, cost = xp.where(better, trial, lam), xp.where(better, trial_cost, cost)
     return state.against(adversary, lam)
 
 
@@ -119,22 +119,22 @@ def _newton_direction(state: Evaluation, max_products: int = 50) -> Matrix:
     """
     precondition = _preconditioner(state)
     residual = -state.slope
-    E = np.zeros_like(residual)
+    E = namespace(residual).zeros_like(residual)
     z = precondition(residual)
-    direction, rho = z, float(np.vdot(residual, z))
-    target = np.linalg.norm(residual) * min(0.1, np.sqrt(state.slope_norm))
+    direction, rho = z, vdot(residual, z)
+    target = norm(residual) * min(0.1, math.sqrt(state.slope_norm))
     for product in range(max_products):
         curved = state.hessian_product(direction)
-        curvature = float(np.vdot(direction, curved))
+        curvature = vdot(direction, curved)
         if curvature <= 0.0:
             return direction if product == 0 else E
         step = rho / curvature
         E = E + step * direction
         residual = residual - step * curved
-        if np.linalg.norm(residual) <= target:
+        if norm(residual) <= target:
             break
         z = precondition(residual)
-        rho, previous = float(np.vdot(residual, z)), rho
+        rho, previous = vdot(residual, z), rho
         direction = z + (rho / previous) * direction
     return symmetrize(E)
 
@@ -149,12 +149,13 @@ def _preconditioner(state: Evaluation) -> Callable[[Matrix], Matrix]:
     The first is what counts near t = 1/2, the second at small t and large alpha.
     """
     K = symmetrize(state.scale(state.similar_gradient - state.dissimilar_gradient))
-    kappa, V = np.linalg.eigh(K)
-    kappa = np.maximum(kappa, 1e-3 * np.abs(kappa).max())
+    xp = namespace(K)
+    kappa, V = xp.linalg.eigh(K)
+    kappa = xp.clip(kappa, 1e-3 * float(xp.max(xp.abs(kappa))), None)
     lyapunov = 0.5 * (kappa[:, None] + kappa)
-    k = np.maximum(np.diagonal(K), 1e-12 * kappa[-1])
+    k = xp.clip(xp.linalg.diagonal(K), 1e-12 * float(kappa[-1]), None)
     surrogate = 0.5 * (k[:, None] + k)
-    correction = np.sqrt(surrogate / np.maximum(state.hessian_entries, 0.05 * surrogate))
+    correction = xp.sqrt(surrogate / xp.maximum(state.hessian_entries, 0.05 * surrogate))
 
     def inverse(R: Matrix) -> Matrix:
         inner = V.T @ (correction * R) @ V
@@ -166,7 +167,7 @@ def _preconditioner(state: Evaluation) -> Callable[[Matrix], Matrix]:
 def _line_search(state: Evaluation, E: Matrix, slope: float, armijo: float = 1e-4) -> Evaluation | None:
     """First step 1, 1/2, 1/4 … that decreases D enough; None if rounding hides every decrease."""
     half_square = 0.5 * (E @ E)
-    eye = np.eye(E.shape[0])
+    eye = identity_like(E)
     for halving in range(40):
         step = 0.5**halving
         moved = state.rotated(state.scale(eye + step * E + step**2 * half_square))
@@ -199,7 +200,7 @@ def projected_gradient(
     fixed ρ that diverges is noticed and reported; the best M seen is returned.
     """
     ceiling = (1.0 - 1e-6) * adversary.bound
-    state = evaluate(np.eye(A.shape[0]) * min(1.0, 0.5 * adversary.bound), A, B, adversary)
+    state = evaluate(identity_like(A) * min(1.0, 0.5 * adversary.bound), A, B, adversary)
     objective, best = [state.value], state
     rho = 1.0 if step_size is None else step_size
     for iteration in range(max_iter):
@@ -211,7 +212,7 @@ def projected_gradient(
         while True:
             projected = project_spd(M - rho * gradient, floor, ceiling)
             moved = evaluate(projected, A, B, adversary)
-            if step_size is not None or moved.value <= state.value - 1e-4 / rho * np.sum((projected - M) ** 2):
+            if step_size is not None or moved.value <= state.value - 1e-4 / rho * norm(projected - M) ** 2:
                 break
             rho *= 0.5
             if rho < 1e-150:
@@ -220,7 +221,7 @@ def projected_gradient(
         objective.append(state.value)
         if state.value < best.value:
             best = state
-        elif not np.isfinite(state.value) or state.value > 1e6 * abs(objective[0]):
+        elif not math.isfinite(state.value) or state.value > 1e6 * abs(objective[0]):
             return Solution(best, objective, False, f"diverged: the fixed step_size={step_size} is too large")
         if step_size is None:
             rho *= 2.0
@@ -244,15 +245,16 @@ def alternating(
     """
     state, adversary = start, start.adversary
     objective = [state.value]
-    damping, last_move = 1.0, np.inf
+    damping, last_move = 1.0, math.inf
     for iteration in range(max_iter):
         u, w = adversary.stretch_similar(state.lam), adversary.stretch_dissimilar(state.lam)
-        A_union = state.A_hat * (1.0 + adversary.alpha * np.outer(u, u))
-        B_union = state.B_hat * (1.0 + adversary.alpha * np.outer(w, w))
+        A_union = state.A_hat * (1.0 + adversary.alpha * outer(u, u))
+        B_union = state.B_hat * (1.0 + adversary.alpha * outer(w, w))
         answer = Geodesic.between(symmetrize(A_union), symmetrize(B_union)).at(0.5)
         # Affine-invariant distance from M to the answer, per direction.
-        ratio = np.linalg.eigvalsh(symmetrize(answer / np.outer(state.root, state.root)))
-        move = float(np.linalg.norm(np.log(ratio))) / np.sqrt(ratio.size)
+        xp = namespace(answer)
+        ratio = xp.linalg.eigvalsh(symmetrize(answer / outer(state.root, state.root)))
+        move = norm(xp.log(ratio)) / math.sqrt(ratio.shape[0])
         if monitor:
             monitor(iteration, state.value, move)
         if move <= tol:
@@ -261,7 +263,7 @@ def alternating(
             damping *= 0.5
         last_move = move
         while True:
-            moved = state.rotated(geometric_mean(np.diag(state.lam), answer, damping))
+            moved = state.rotated(geometric_mean(identity_like(answer) * state.lam, answer, damping))
             if moved.feasible:
                 break
             damping *= 0.5

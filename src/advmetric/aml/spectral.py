@@ -12,12 +12,13 @@ are given so that neither divides by a gap between eigenvalues:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from ..linalg import Matrix, Vector
+from ..arrays import like, namespace, real
+from ..linalg import Matrix, Vector, outer
 
 __all__ = ["Pole", "SpectralFunction", "contracted", "contraction", "expanded", "identity", "reciprocal", "shrunk"]
 
@@ -33,14 +34,15 @@ class Pole:
     def scaled(self, c: float) -> Pole:
         return Pole(self.place, c * self.first, c * self.second)
 
-    def resolvent(self, lam: Vector) -> np.ndarray:
-        return 1.0 / (lam - self.place)
+    def resolvent(self, lam: Vector) -> Any:
+        xp = namespace(lam)
+        return 1.0 / ((xp.astype(lam, xp.complex128) if isinstance(self.place, complex) else lam) - self.place)
 
     def curvature(self, lam: Vector) -> Matrix:
         """Second differences f[λᵢ,λᵢ,λⱼ] as a matrix."""
         r = self.resolvent(lam)
         ri, rj = r[:, None], r[None, :]
-        return np.real(ri**2 * rj * (self.first + self.second * (2.0 * ri + rj)))
+        return real(ri**2 * rj * (self.first + self.second * (2.0 * ri + rj)))
 
     def hessian_product(self, lam: Vector, A: Matrix, V: Matrix) -> Matrix:
         """Entries Σₖ f[λᵢ,λⱼ,λₖ] (VᵢₖAₖⱼ + AᵢₖVₖⱼ), in the eigenbasis."""
@@ -51,14 +53,16 @@ class Pole:
         total = Q + Q.T
         if self.second != 0:
             total = total + self.second * (ri + rj) * (P + P.T)
-        return np.real(ri * rj * total)
+        return real(ri * rj * total)
 
 
-def _sandwich(V: Matrix, r: np.ndarray, A: Matrix) -> np.ndarray:
+def _sandwich(V: Matrix, r: Any, A: Matrix) -> Any:
     """V diag(r) A for real V, A; a complex r costs two real products, not a complex one."""
-    if np.isrealobj(r) or not np.any(r.imag):
-        return V @ (r.real[:, None] * A)
-    return V @ (r.real[:, None] * A) + 1j * (V @ (r.imag[:, None] * A))
+    xp = namespace(r)
+    if not xp.isdtype(r.dtype, "complex floating"):
+        return V @ (r[:, None] * A)
+    imaginary = xp.astype(V @ (xp.imag(r)[:, None] * A), r.dtype)
+    return V @ (xp.real(r)[:, None] * A) + 1j * imaginary
 
 
 @dataclass(frozen=True)
@@ -91,24 +95,29 @@ class SpectralFunction:
 
     def bend(self, lam: Vector) -> Vector:
         """f''(λ), elementwise."""
-        second = np.zeros_like(lam)
+        second = namespace(lam).zeros_like(lam)
         for pole in self.poles:
             r = pole.resolvent(lam)
-            second += np.real(r**3 * (2.0 * pole.first + 6.0 * pole.second * r))
+            second += real(r**3 * (2.0 * pole.first + 6.0 * pole.second * r))
         return second
 
     def curvature(self, lam: Vector) -> Matrix:
         """Second differences f[λᵢ,λᵢ,λⱼ] as a (d, d) matrix."""
-        return sum((pole.curvature(lam) for pole in self.poles), np.zeros((lam.size, lam.size)))
+        return sum((pole.curvature(lam) for pole in self.poles), namespace(lam).zeros_like(outer(lam, lam)))
 
     def hessian_product(self, lam: Vector, A: Matrix, V: Matrix) -> Matrix:
         """Derivative of the gradient of tr(A f(M)) along V; all in the eigenbasis of M."""
-        return sum((pole.hessian_product(lam, A, V) for pole in self.poles), np.zeros_like(A))
+        return sum((pole.hessian_product(lam, A, V) for pole in self.poles), namespace(A).zeros_like(A))
 
 
 def identity() -> SpectralFunction:
     """f(λ) = λ."""
-    return SpectralFunction(lambda lam: lam, np.ones_like, lambda lam: np.ones((lam.size, lam.size)))
+
+    def ones(lam: Vector) -> Vector:
+        found: Vector = namespace(lam).ones_like(lam)
+        return found
+
+    return SpectralFunction(lambda lam: lam, ones, lambda lam: outer(ones(lam), ones(lam)))
 
 
 def reciprocal() -> SpectralFunction:
@@ -116,16 +125,13 @@ def reciprocal() -> SpectralFunction:
     return SpectralFunction(
         lambda lam: 1.0 / lam,
         lambda lam: -1.0 / lam**2,
-        lambda lam: -1.0 / np.outer(lam, lam),
+        lambda lam: -1.0 / outer(lam, lam),
         (Pole(0.0, 1.0),),
     )
 
 
 # Weights of the products of sin⁴, sin³cos, sin²cos², sin cos³, cos⁴ in the first difference of g, below.
-_CONTRACTED = np.array(
-    [[1, 0, 2, 0, 1], [0, 2, 0, 1, 0], [2, 0, 1, 0, 0], [0, 1, 0, 0, 0], [1, 0, 0, 0, 0]],
-    dtype=float,
-)
+_CONTRACTED = [[1.0, 0, 2, 0, 1], [0, 2, 0, 1, 0], [2, 0, 1, 0, 0], [0, 1, 0, 0, 0], [1, 0, 0, 0, 0]]
 
 
 def contraction(beta: float, lam: Vector) -> Vector:
@@ -136,8 +142,9 @@ def contraction(beta: float, lam: Vector) -> Vector:
 
 def _angle(beta: float, lam: Vector) -> tuple[Vector, Vector]:
     """Sine and cosine of the angle with u = sin², 1 - u = cos²: βλ² itself might overflow."""
-    s = np.sqrt(0.5 * beta) * lam
-    hypotenuse = np.hypot(1.0, s)
+    xp = namespace(lam)
+    s = math.sqrt(0.5 * beta) * lam
+    hypotenuse = xp.hypot(xp.ones_like(s), s)
     return s / hypotenuse, 1.0 / hypotenuse
 
 
@@ -161,10 +168,11 @@ def contracted(beta: float) -> SpectralFunction:
 
     def difference(lam: Vector) -> Matrix:
         sine, cosine = _angle(beta, lam)
-        powers = np.stack([sine ** (4 - k) * cosine**k for k in range(5)])
-        return powers.T @ _CONTRACTED @ powers
+        powers = namespace(lam).stack([sine ** (4 - k) * cosine**k for k in range(5)])
+        found: Matrix = powers.T @ like(_CONTRACTED, lam) @ powers
+        return found
 
-    z = np.sqrt(2.0 / beta)
+    z = math.sqrt(2.0 / beta)
     return SpectralFunction(value, slope, difference, (Pole(-1j * z, -2.0 * z**2, 0.5j * z**3),))
 
 
@@ -183,7 +191,7 @@ def expanded(q: float) -> SpectralFunction:
 
     def difference(lam: Vector) -> Matrix:
         y = room(lam)
-        return (y[:, None] + np.outer(lam / q, y)) / np.outer(y**2, y**2)
+        return (y[:, None] + outer(lam / q, y)) / outer(y**2, y**2)
 
     return SpectralFunction(value, slope, difference, (Pole(q, q**2, q**3),))
 
@@ -201,6 +209,6 @@ def shrunk(q: float) -> SpectralFunction:
         x = lam / q
         xi, xj = x[:, None], x[None, :]
         scale = lam * (1.0 + x) ** 2
-        return -(1.0 + 2.0 * (xi + xj) + xi**2 + xi * xj + xj**2) / np.outer(scale, scale)
+        return -(1.0 + 2.0 * (xi + xj) + xi**2 + xi * xj + xj**2) / outer(scale, scale)
 
     return SpectralFunction(value, slope, difference, (Pole(0.0, 1.0), Pole(-q, -1.0, -q)))

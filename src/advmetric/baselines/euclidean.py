@@ -33,6 +33,7 @@ class Euclidean(IncrementalLearner):
     """
 
     accepts_sparse = True
+    accepts_foreign = True
     _keeps_scatter = False
 
     def __init__(self, *, preprocessor: ArrayLike | None = None) -> None:
