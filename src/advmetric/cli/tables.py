@@ -215,8 +215,9 @@ def _read_parquet(path: Path, choose: Choose, rows: int | None, keep: Sequence[s
     arrow, parquet = pyarrow()
     with open(path, "rb") as stream:
         try:
-            # Buffered, so that a row group larger than memory is not read at once.
-            file = parquet.ParquetFile(stream, buffer_size=0 if rows is None else 1 << 16)
+            # In parts: neither row groups ahead, nor a whole one at once, which may be all of the file.
+            whole = rows is None
+            file = parquet.ParquetFile(stream, pre_buffer=whole, buffer_size=0 if whole else 1 << 16)
             # What pandas keeps of an index is no column of the user's.
             header = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
             if len(set(header)) < len(header):
