@@ -95,6 +95,26 @@ def test_merging_in_any_tree_gives_the_same(clusters, offset):
     assert pickle.dumps(parts) == before, "merge changes neither side"
 
 
+def test_statistics_of_rescaled_features_need_no_second_pass(clusters):
+    X, y = clusters
+    X = X + 1e4
+    factors = np.array([1e-3, 1.0, 7.0, 1e5])
+    raw = PointStatistics.of(X, y)
+    scaled = raw.scaled(factors)
+    assert_same_scatter(scaled.scatter(), PointStatistics.of(X * factors, y).scatter())
+    assert_same_scatter(
+        scaled.update(X * factors, y).scatter(), PointStatistics.of(*(np.r_[a, a] for a in (X * factors, y))).scatter()
+    )
+    assert raw.counts.sum() == len(X)  # the raw ones have not changed
+    pairs = Pairs(X, np.arange(60), np.arange(60, 120), np.where(y[:60] == y[60:], 1, -1))
+    found = PairStatistics.of(pairs).scaled(factors)
+    expected = PairStatistics.of(Pairs(X * factors, pairs.left, pairs.right, pairs.y))
+    assert_same_scatter(found.scatter(), expected.scatter())
+    order = [np.lexsort(statistics.sample.differences.T) for statistics in (found, expected)]
+    assert_same(found.sample.differences[order[0]], expected.sample.differences[order[1]])
+    assert found.sample.labels[order[0]].tolist() == expected.sample.labels[order[1]].tolist()
+
+
 def test_a_stream_that_drifts_away_from_its_first_batch_loses_nothing():
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(400, 3)) * 2**10) / 2**10 + np.repeat([0.0, 1e6, 2e6, 2e6], 100)[:, None]

@@ -121,8 +121,11 @@ def _place(place: Sequence[int], columns: Sequence[str] | None = None) -> str:
     return f"row {place[0]}, column {column}"
 
 
-def refuse_nonfinite(X: Matrix, name: str, columns: Sequence[str] | None = None) -> None:
-    """Raise if X has NaN or inf, naming the first place and the number of rows or pairs affected."""
+def refuse_nonfinite(X: Matrix, name: str, columns: Sequence[str] | None = None, first: int | None = None) -> None:
+    """Raise if X has NaN or inf, naming the first place and the number of rows or pairs affected.
+
+    Where X is a part of an array, ``first`` is how many rows are before it.
+    """
     # The sum is finite unless an entry is not (or overflows): a pass without a temporary.
     with np.errstate(over="ignore", invalid="ignore"):
         if all_finite(namespace(X).sum(X) if is_foreign(X) else X.sum()):
@@ -133,10 +136,11 @@ def refuse_nonfinite(X: Matrix, name: str, columns: Sequence[str] | None = None)
         return
     place = places[0]
     what = "NaN" if np.isnan(X[tuple(place)]) else "inf"
-    rows = len(np.unique(places[:, 0]))
+    rows = f"{'' if first is None else 'at least '}{len(np.unique(places[:, 0]))}"
     kind = "pairs" if X.ndim == 3 else "rows"
+    where = _place((place[0] + (first or 0), *place[1:]), columns)
     raise ValueError(
-        f"Input {name} contains {what} at {_place(place, columns)} ({rows} {kind} affected). "
+        f"Input {name} contains {what} at {where} ({rows} {kind} affected). "
         "Drop or impute such entries first, for example with sklearn.impute.SimpleImputer."
     )
 
@@ -151,8 +155,8 @@ def _flaws(X: Any) -> NDArray[np.integer]:
     return places[np.lexsort(places.T[::-1])]
 
 
-def index_pairs(pairs: Any, n: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """Check pairs of row numbers of n points; return the left and the right ones."""
+def index_pairs(pairs: Any, n: int, first: int = 0) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Check pairs of row numbers of n points; return the left and the right ones. ``first`` pairs came before."""
     indices = to_numpy(pairs)
     if indices.ndim != 2 or indices.shape[1] != 2 or len(indices) == 0:
         raise ValueError(f"index pairs must have shape (N, 2) with N >= 1, got {indices.shape}.")
@@ -164,12 +168,13 @@ def index_pairs(pairs: Any, n: int) -> tuple[NDArray[np.integer], NDArray[np.int
     if outside.any():
         bad = int(np.flatnonzero(outside.any(axis=1))[0])
         raise ValueError(
-            f"pair {bad} is {tuple(indices[bad].tolist())}, out of range for a preprocessor of {n} rows (0 to {n - 1})."
+            f"pair {first + bad} is {tuple(indices[bad].tolist())}, out of range for a preprocessor of {n} rows "
+            f"(0 to {n - 1})."
         )
     return indices[:, 0], indices[:, 1]
 
 
-def pair_labels(y: Any, n_pairs: int, *, both: bool = True) -> NDArray[np.integer]:
+def pair_labels(y: Any, n_pairs: int, *, both: bool = True, first: int = 0) -> NDArray[np.integer]:
     """Check labels of pairs: one a pair, -1 or +1, and (unless ``both`` is false) both present."""
     labels = column_or_1d(y)
     if len(labels) != n_pairs:
@@ -178,7 +183,8 @@ def pair_labels(y: Any, n_pairs: int, *, both: bool = True) -> NDArray[np.intege
     if not valid.all():
         bad = int(np.flatnonzero(~valid)[0])
         raise ValueError(
-            f"y of pair {bad} is {labels.tolist()[bad]!r}; labels of pairs must be +1 (similar) or -1 (dissimilar)."
+            f"y of pair {first + bad} is {labels.tolist()[bad]!r}; labels of pairs must be +1 (similar) or "
+            "-1 (dissimilar)."
         )
     for label, kind in ((1, "similar"), (-1, "dissimilar")):
         if both and not np.any(labels == label):

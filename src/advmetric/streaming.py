@@ -1,22 +1,23 @@
 """Statistics of a stream: what batches leave behind, exactly, so that the rows need not be kept.
 
 :class:`PointStatistics` (labelled points, all of their pairs) and :class:`PairStatistics` (labelled pairs)
-are built by ``of``, grow by ``update`` and join by ``merge``; ``scatter`` gives the two matrices that a
-metric is learned from. Any split of the data into batches, merged in any order, gives the same to rounding.
+are built by ``of``, grow by ``update`` and join by ``merge``; ``scaled`` gives those of rescaled features, ``scatter``
+the two matrices that a metric is learned from. Any split of the data into batches, merged in any order, gives the
+same to rounding.
 """
 
 from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from .linalg import Matrix
+from .linalg import Matrix, Vector
 from .pair_sample import PairSample
 from .supervision import BLOCK_BYTES, Pairs, Scatter, pair_sums
 
@@ -31,10 +32,10 @@ def slices(X: Any, y: Any, rows: int = 65_536) -> Iterator[tuple[Any, Any]]:
     """Yield (X[i : i + rows], y[i : i + rows]): of memory-mapped arrays, one batch is in memory at a time."""
     for start in range(0, X.shape[0], rows):
         yield X[start : start + rows], y[start : start + rows]
-        _release(X)
+        release(X)
 
 
-def _release(X: Any) -> None:
+def release(X: Any) -> None:
     """Give back the pages of a file that were read: else the process seems to hold all of it in the end."""
     base: Any = getattr(X, "base", None)
     # Not of a copy-on-write map: its changes are in these pages only.
@@ -158,6 +159,13 @@ class PointStatistics:
             merged.counts[c] = seen + m
         return merged
 
+    def scaled(self, factors: Vector) -> PointStatistics:
+        """Statistics of the same points with feature j multiplied by ``factors[j]``."""
+        scatters = self.scatters * factors
+        scatters *= factors[:, None]
+        origins, means = self.origins * factors, self.means * factors
+        return PointStatistics(self.classes, self.counts.copy(), origins, means, scatters)
+
     def __sizeof__(self) -> int:
         """Bytes: what schedulers weigh moving it by."""
         return self.origins.nbytes + self.means.nbytes + self.scatters.nbytes
@@ -250,6 +258,12 @@ class PairStatistics:
             self.n_dissimilar + other.n_dissimilar,
             self.sample.merge(other.sample),
         )
+
+    def scaled(self, factors: Vector) -> PairStatistics:
+        """Statistics of the same pairs with feature j multiplied by ``factors[j]``; the sample is that of before."""
+        sample = replace(self.sample, differences=self.sample.differences * factors)
+        weights = np.outer(factors, factors)
+        return replace(self, similar=self.similar * weights, dissimilar=self.dissimilar * weights, sample=sample)
 
     def __sizeof__(self) -> int:
         """Bytes: what schedulers weigh moving it by."""

@@ -76,6 +76,7 @@ add(
     "advmetric fit cars.csv --label class --method LMNN --param n_neighbors=3 --no-tune",
     "advmetric fit cars.parquet --label class --drop id --test 0.3 --seed 1 --out cars.metric.npz",
     "advmetric fit faces.csv --pairs same        # columns a_<feature>, b_<feature>; same is +1 or -1",
+    "advmetric fit rows.parquet --label class --chunk-rows 100000     # larger than memory",
 )
 add(
     evaluate,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +14,26 @@ from ..checks import index_pairs, pair_labels, refuse_nonfinite
 from ..linalg import Matrix
 from ..metric import Mahalanobis
 from ..supervision import Pairs
+from .members import undamaged
 from .options import nearest
-from .tables import NPZ, Table, read_table
+from .tables import NPZ, Choose, Table, read_table
 
-__all__ = ["PairFile", "PointFile", "holds_pairs", "load_metric", "read_pairs", "read_points"]
+__all__ = [
+    "PairFile",
+    "PointFile",
+    "feature_names",
+    "holds_pairs",
+    "label_array",
+    "load_metric",
+    "pair_array",
+    "pair_columns",
+    "pairs_of_table",
+    "point_array",
+    "point_columns",
+    "points_of_table",
+    "read_pairs",
+    "read_points",
+]
 
 Arrays = dict[str, NDArray]
 
@@ -66,24 +81,34 @@ def read_points(
     if path.suffix.lower() in NPZ:
         found = _points_of_npz(path, label)
     else:
-
-        def choose(header: list[str]) -> Sequence[str]:
-            _require(path, header, [*([label] if label else []), *(drop or ())])
-            if metric is not None and metric.feature_names is not None:
-                _require(path, header, metric.feature_names, "which the metric needs")
-                if label in metric.feature_names:
-                    raise ValueError(f"the label {label!r} is a feature of the metric.")
-                return metric.feature_names
-            return [name for name in header if name != label and name not in (drop or ())]
-
-        table = read_table(path, choose, delimiter)
-        y = None if label is None else _labels(table, label)
-        others = {name: values for name, values in table.others.items() if name not in (drop or ())}
-        found = PointFile(table.numbers, y, table.names, others)
-    if not found.X.shape[1]:
-        raise ValueError(f"{path} has no feature columns.")
+        found = points_of_table(read_table(path, point_columns(path, label, drop, metric), delimiter), label, drop)
     _check_width(path, found.X.shape[1], metric)
     return found
+
+
+def point_columns(
+    path: Path, label: str | None, drop: Sequence[str] | None, metric: Mahalanobis | None = None
+) -> Choose:
+    """Which columns of a table are the features of points."""
+
+    def choose(header: list[str]) -> Sequence[str]:
+        _require(path, header, [*([label] if label else []), *(drop or ())])
+        if metric is not None and metric.feature_names is not None:
+            _require(path, header, metric.feature_names, "which the metric needs")
+            if label in metric.feature_names:
+                raise ValueError(f"the label {label!r} is a feature of the metric.")
+            return metric.feature_names
+        return [name for name in header if name != label and name not in (drop or ())]
+
+    return choose
+
+
+def points_of_table(table: Table, label: str | None, drop: Sequence[str] | None) -> PointFile:
+    """The points of a table, or of a part of one."""
+    if not table.names:
+        raise ValueError(f"{table.path} has no feature columns.")
+    y = None if label is None else _labels(table, label)
+    return PointFile(table.numbers, y, table.names, _carried(table, drop))
 
 
 def read_pairs(
@@ -99,28 +124,43 @@ def read_pairs(
     if path.suffix.lower() in NPZ:
         found = _pairs_of_npz(path, label, labelled)
     else:
-
-        def choose(header: list[str]) -> Sequence[str]:
-            _require(path, header, [*([label] if label else []), *(drop or ())])
-            if metric is not None and metric.feature_names is not None:
-                names: Sequence[str] = metric.feature_names
-            else:
-                used = [name for name in header if name != label and name not in (drop or ())]
-                names = list(dict.fromkeys(name[2:] for name in used if name.startswith(("a_", "b_"))))
-            both = [f"{side}_{name}" for side in "ab" for name in names]
-            _require(path, header, both, "the other half of a feature")
-            if not both:
-                raise ValueError(f"{path} has no pairs: their features are in columns a_<name> and b_<name>.")
-            return both
-
-        table = read_table(path, choose, delimiter)
-        d = len(table.names) // 2
-        formed = table.numbers.reshape(-1, 2, d)
-        y = None if label is None or not labelled else _kinds(table, label)
-        others = {name: values for name, values in table.others.items() if name not in (drop or ())}
-        found = PairFile(Pairs.formed(formed, y), tuple(name[2:] for name in table.names[:d]), others)
+        table = read_table(path, pair_columns(path, label, drop, metric), delimiter)
+        found = pairs_of_table(table, label if labelled else None, drop)
     _check_width(path, found.pairs.X.shape[1], metric)
     return found
+
+
+def pair_columns(
+    path: Path, label: str | None, drop: Sequence[str] | None, metric: Mahalanobis | None = None
+) -> Choose:
+    """Which columns of a table are the features of pairs: those of the first points, then those of the second."""
+
+    def choose(header: list[str]) -> Sequence[str]:
+        _require(path, header, [*([label] if label else []), *(drop or ())])
+        if metric is not None and metric.feature_names is not None:
+            names: Sequence[str] = metric.feature_names
+        else:
+            used = [name for name in header if name != label and name not in (drop or ())]
+            names = list(dict.fromkeys(name[2:] for name in used if name.startswith(("a_", "b_"))))
+        both = [f"{side}_{name}" for side in "ab" for name in names]
+        _require(path, header, both, "the other half of a feature")
+        if not both:
+            raise ValueError(f"{path} has no pairs: their features are in columns a_<name> and b_<name>.")
+        return both
+
+    return choose
+
+
+def pairs_of_table(table: Table, label: str | None, drop: Sequence[str] | None, *, part: bool = False) -> PairFile:
+    """The pairs of a table; a ``part`` of one may have pairs of one kind only."""
+    d = len(table.names) // 2
+    y = None if label is None else _kinds(table, label, both=not part)
+    formed = Pairs.formed(table.numbers.reshape(-1, 2, d), y)
+    return PairFile(formed, tuple(name[2:] for name in table.names[:d]), _carried(table, drop))
+
+
+def _carried(table: Table, drop: Sequence[str] | None) -> Arrays:
+    return {name: values for name, values in table.others.items() if name not in (drop or ())}
 
 
 def _require(path: Path, header: Sequence[str], names: Sequence[str], why: str = "") -> None:
@@ -148,7 +188,7 @@ def _labels(table: Table, column: str) -> NDArray[np.str_]:
     return values.astype(str)
 
 
-def _kinds(table: Table, column: str) -> NDArray[np.integer]:
+def _kinds(table: Table, column: str, both: bool) -> NDArray[np.integer]:
     """Labels of pairs, +1 and -1."""
     values = table.others[column]
     kinds = np.empty(len(values), dtype=np.int8)
@@ -162,45 +202,36 @@ def _kinds(table: Table, column: str) -> NDArray[np.integer]:
                 f"{table.place(row, column)}: the label of a pair must be +1 (same) or -1 (different), got {value!r}."
             )
         kinds[row] = number
-    return pair_labels(kinds, len(kinds))
+    return pair_labels(kinds, len(kinds), both=both)
 
 
 # --- npz ----------------------------------------------------------------------------------------------------
 
 
 def _arrays(path: Path) -> Arrays:
-    with open(path, "rb") as stream:
-        try:
-            with np.load(stream, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
-        except (ValueError, EOFError, OSError, AttributeError, BadZipFile, zlib.error) as error:
-            raise ValueError(f"{path} is not an npz file of plain arrays, or it is damaged ({error}).") from error
+    with open(path, "rb") as stream, undamaged(path), np.load(stream, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
 
 
 def holds_pairs(path: Path) -> bool:
     """Whether an npz file has an array ``pairs``."""
-    return "pairs" in _arrays(path)
+    with open(path, "rb") as stream, undamaged(path), np.load(stream, allow_pickle=False) as archive:
+        return "pairs" in archive.files
 
 
 def _points_of_npz(path: Path, label: str | None) -> PointFile:
     arrays = _arrays(path)
     X = _matrix(path, arrays)
     name = "y" if label is None and "y" in arrays else label
-    if name is not None:
-        _require_arrays(path, arrays, name, len(X))
-    y = None if name is None else arrays[name].astype(str)
+    y = None if name is None else label_array(path, arrays, name, len(X)).astype(str)
     others = {key: values for key, values in arrays.items() if key != "X" and values.shape == (len(X),)}
-    return PointFile(X, y, _feature_names(arrays, X.shape[1]), others)
+    return PointFile(X, y, feature_names(arrays, X.shape[1]), others)
 
 
 def _pairs_of_npz(path: Path, label: str | None, labelled: bool) -> PairFile:
     arrays = _arrays(path)
-    pairs = arrays.get("pairs")
-    if pairs is None or pairs.shape[1:2] != (2,) or pairs.ndim not in (2, 3):
-        raise ValueError(f"{path} has no array pairs of shape (N, 2, d), or (N, 2) with the points in X.")
+    pairs = pair_array(path, arrays)
     if pairs.ndim == 3:
-        if pairs.dtype.kind not in "biuf":
-            raise ValueError(f"{path}: the array pairs is not of numbers.")
         formed = pairs.astype(np.float64)
         refuse_nonfinite(formed, f"{path}, pairs")
         view = Pairs.formed(formed)
@@ -208,26 +239,47 @@ def _pairs_of_npz(path: Path, label: str | None, labelled: bool) -> PairFile:
         X = _matrix(path, arrays)
         view = Pairs(X, *index_pairs(pairs, len(X)))
     if labelled:
-        _require_arrays(path, arrays, label or "y", len(pairs))
-        view = Pairs(view.X, view.left, view.right, pair_labels(arrays[label or "y"], len(pairs)))
+        y = label_array(path, arrays, label or "y", len(pairs))
+        view = Pairs(view.X, view.left, view.right, pair_labels(y, len(pairs)))
     others = {key: values for key, values in arrays.items() if values.shape == (len(pairs),)}
-    return PairFile(view, _feature_names(arrays, view.X.shape[1]), others)
+    return PairFile(view, feature_names(arrays, view.X.shape[1]), others)
 
 
 def _matrix(path: Path, arrays: Arrays) -> Matrix:
-    X = arrays.get("X")
-    if X is None or X.ndim != 2 or X.dtype.kind not in "biuf" or not len(X):
-        raise ValueError(f"{path} has no array X of numbers with shape (n, d) and n > 0.")
+    X = point_array(path, arrays)
     refuse_nonfinite(X, f"{path}, X")
     # In one order of memory, so that the same numbers give the same metric whatever the file.
     return np.ascontiguousarray(X, dtype=np.float64)
 
 
-def _require_arrays(path: Path, arrays: Arrays, name: str, n: int) -> None:
+def point_array(path: Path, arrays: Mapping[str, Any]) -> Any:
+    """The array X, which must hold numbers; its rows may be still in the file."""
+    X = arrays.get("X")
+    if X is None or len(X.shape) != 2 or X.dtype.kind not in "biuf" or not X.shape[0]:
+        raise ValueError(f"{path} has no array X of numbers with shape (n, d) and n > 0.")
+    if not X.shape[1]:
+        raise ValueError(f"{path} has no feature columns.")
+    return X
+
+
+def pair_array(path: Path, arrays: Mapping[str, Any]) -> Any:
+    """The array ``pairs``, formed (then of numbers) or of row numbers; its rows may be still in the file."""
+    pairs = arrays.get("pairs")
+    if pairs is None or pairs.shape[1:2] != (2,) or len(pairs.shape) not in (2, 3) or not pairs.shape[0]:
+        raise ValueError(f"{path} has no array pairs of shape (N, 2, d) and N > 0, or (N, 2) with the points in X.")
+    if len(pairs.shape) == 3 and pairs.dtype.kind not in "biuf":
+        raise ValueError(f"{path}: the array pairs is not of numbers.")
+    return pairs
+
+
+def label_array(path: Path, arrays: Mapping[str, Any], name: str, n: int) -> Any:
+    """The array of the labels, one a row; they may be still in the file."""
     if name not in arrays or arrays[name].shape != (n,):
         raise ValueError(f"{path} has no array {name!r} of {n} labels.{nearest(name, arrays)}")
+    return arrays[name]
 
 
-def _feature_names(arrays: Arrays, d: int) -> tuple[str, ...] | None:
+def feature_names(arrays: Mapping[str, Any], d: int) -> tuple[str, ...] | None:
+    """The array ``feature_names``, if it has a name for each feature."""
     names = arrays.get("feature_names")
     return None if names is None or names.shape != (d,) else tuple(map(str, names.tolist()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +17,22 @@ from ..registry import Method
 from ..supervision import Pairs
 from .data import read_pairs, read_points
 from .evaluate import show_scores
-from .learning import Samples, calibrated, chosen_params, find_method, fixed_params, kinds, learn, points_of, take
+from .learning import (
+    Samples,
+    calibrated,
+    chosen_params,
+    find_method,
+    fixed_params,
+    kinds,
+    learn,
+    points_of,
+    refuse_no_classes,
+    take,
+)
 from .options import AsJson, Data, Delimiter, Drop, Label, PairsColumn, kind_of, wrong
 from .output import check_output, show_json
 from .scoring import euclidean, neighbour_error, pair_quality, scale_of
+from .stream import fit_in_parts, refuse_unstreamable
 from .tables import NPZ
 
 __all__ = ["fit"]
@@ -31,8 +44,9 @@ def fit(
     pairs: PairsColumn = None,
     method: Annotated[str, typer.Option("--method", metavar="NAME", help="See `advmetric methods`.")] = "AML",
     tune: Annotated[
-        bool, typer.Option("--tune/--no-tune", help="Choose parameters by cross-validation in the training part.")
-    ] = True,
+        bool | None,
+        typer.Option("--tune/--no-tune", help="Cross-validate parameters in the training part.  [default: tune]"),
+    ] = None,
     param: Annotated[
         list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Fix a parameter; repeatable.")
     ] = None,
@@ -42,13 +56,25 @@ def fit(
     standardize: Annotated[
         bool, typer.Option("--standardize/--no-standardize", help="Divide features by their standard deviations.")
     ] = True,
-    test: Annotated[float, typer.Option("--test", metavar="SHARE", help="Held out to evaluate; 0 for none.")] = 0.2,
+    test: Annotated[
+        float | None,
+        typer.Option("--test", metavar="SHARE", help="Held out to evaluate; 0 for none.  [default: 0.2]"),
+    ] = None,
     refit: Annotated[
         bool, typer.Option("--refit/--no-refit", help="Save a metric fitted again on all rows, or the evaluated one.")
     ] = True,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of splits and random pairs.")
     ] = 0,
+    chunk_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--chunk-rows",
+            metavar="N",
+            min=1,
+            help="Read DATA once, N rows at a time, without loading it: --no-tune --test 0.",
+        ),
+    ] = None,
     drop: Drop = None,
     delimiter: Delimiter = None,
     as_json: AsJson = False,
@@ -66,56 +92,122 @@ def fit(
 
     Pairs are split at random: if the same point is in many pairs, split the file yourself (by person, say), fit with
     --test 0 and use `advmetric evaluate`.
+
+    With --chunk-rows the file may be larger than memory (AML, GMML and Euclidean): what is saved is what --no-tune
+    --test 0 saves without it, but the threshold is chosen on a sample of 10000 pairs if there are more, and the folds
+    that probabilities are calibrated in are others.
     """
     chosen = find_method(method)
     fixed = fixed_params(chosen, param or [])
-    if not 0.0 <= test < 1.0:
-        wrong(f"{test} is not a share in [0, 1)", "--test")
+    if chunk_rows is not None:
+        refuse_unstreamable(chosen, fixed)
+        if tune or test:
+            why = "the rows are read once and not kept: split the file, and use `advmetric evaluate`"
+            wrong(f"not with --chunk-rows, {why}", "--tune" if tune else "--test")
+    share = 0.2 if test is None else test
+    if not 0.0 <= share < 1.0:
+        wrong(f"{share} is not a share in [0, 1)", "--test")
     target = Path(f"{data.stem}.metric.npz") if out is None else out
     check_output(target, suffixes=NPZ, inputs=(data,))
     kind = kind_of(data, label, pairs)
     if kind not in chosen.supervision:
         wrong(f"{chosen.name} learns from {' and '.join(chosen.supervision)}, not from {kind}", "--method")
-    samples, names = _read(data, kind, label, pairs, drop, delimiter)
-    train, held_out = _split(kinds(samples), test, seed)
-    training = take(samples, train)
-    params, how = chosen_params(chosen, fixed, training, standardize, seed) if tune else (fixed, "as given")
-    metric = learn(chosen, params, training, standardize, seed)
-    scores = {}
-    if len(held_out):
-        scores = _scores(chosen, metric, training, take(samples, held_out), standardize)
-    if refit and len(held_out):
-        metric = learn(chosen, params, samples, standardize, seed)
-    saved_on = len(kinds(samples)) if refit or not len(held_out) else len(train)
-    metric = Mahalanobis(metric.components, metric.threshold, names)
-    if isinstance(samples, Pairs):
-        metric = calibrated(metric, chosen, params, samples, standardize, seed)
-    metric.save(target)
+    if chunk_rows is not None:
+        result = _in_parts(
+            chosen,
+            fixed,
+            data,
+            kind,
+            label if kind == "points" else pairs,
+            rows=chunk_rows,
+            standardize=standardize,
+            seed=seed,
+            drop=drop,
+            delimiter=delimiter,
+        )
+    else:
+        samples, names = _read(data, kind, label, pairs, drop, delimiter)
+        result = _in_memory(chosen, fixed, samples, names, tune is not False, share, standardize, refit, seed)
+    result.metric.save(target)
     if as_json:
         show_json(
             {
                 "data": str(data),
                 "method": chosen.name,
-                "params": params,
-                "train": len(train),
-                "test": len(held_out),
+                "params": result.params,
+                "train": result.train,
+                "test": result.test,
                 "seed": seed,
-                "scores": scores,
+                "scores": result.scores,
                 "metric": str(target),
-                "fitted_on": saved_on,
-                "threshold": metric.threshold,
+                "fitted_on": result.fitted_on,
+                "threshold": result.metric.threshold,
+                "chunk_rows": chunk_rows,
             }
         )
         return
-    things = "points" if kind == "points" else "pairs"
-    classes = f", {len(np.unique(kinds(samples)))} classes" if kind == "points" else ""
-    print(f"{data}: {len(kinds(samples))} {things}, {metric.components.shape[1]} features{classes}")
-    print(f"{chosen.name}: {', '.join(f'{name}={value}' for name, value in params.items()) or 'defaults'} ({how})")
-    if scores:
-        print(f"On {len(held_out)} held-out {things} (fitted on the other {len(train)}, seed {seed}):")
-        show_scores(scores)
-        _admit(scores, chosen)
-    _tell_saved(target, metric, saved_on, things, standardize, refit and bool(len(held_out)))
+    classes = f", {result.classes} classes" if kind == "points" else ""
+    settings = ", ".join(f"{name}={value}" for name, value in result.params.items())
+    print(f"{data}: {result.train + result.test} {kind}, {result.metric.components.shape[1]} features{classes}")
+    print(f"{chosen.name}: {settings or 'defaults'} ({result.how})")
+    if result.scores:
+        print(f"On {result.test} held-out {kind} (fitted on the other {result.train}, seed {seed}):")
+        show_scores(result.scores)
+        _admit(result.scores, chosen)
+    _tell_saved(target, result, kind, standardize)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What was learned, and from what."""
+
+    metric: Mahalanobis
+    params: dict[str, Any]
+    how: str
+    """Where the parameters come from."""
+    classes: int
+    train: int
+    test: int
+    fitted_on: int
+    scores: dict[str, Any] = field(default_factory=dict)
+    judged: int | None = None
+    """How many of the pairs the threshold was chosen on, if not all."""
+
+
+def _in_memory(
+    method: Method,
+    fixed: dict[str, Any],
+    samples: Samples,
+    names: tuple[str, ...] | None,
+    tune: bool,
+    share: float,
+    standardize: bool,
+    refit: bool,
+    seed: int,
+) -> _Result:
+    """Tune, learn, evaluate on held-out rows, and learn again on all of them."""
+    train, held_out = _split(kinds(samples), share, seed)
+    training = take(samples, train)
+    params, how = chosen_params(method, fixed, training, standardize, seed) if tune else (fixed, "as given")
+    metric = learn(method, params, training, standardize, seed)
+    scores = {}
+    if len(held_out):
+        scores = _scores(method, metric, training, take(samples, held_out), standardize)
+    if refit and len(held_out):
+        metric = learn(method, params, samples, standardize, seed)
+    metric = Mahalanobis(metric.components, metric.threshold, names)
+    if isinstance(samples, Pairs):
+        metric = calibrated(metric, method, params, samples, standardize, seed)
+    classes = len(np.unique(kinds(samples)))
+    fitted_on = len(train) + len(held_out) if refit else len(train)
+    return _Result(metric, params, how, classes, len(train), len(held_out), fitted_on, scores)
+
+
+def _in_parts(method: Method, fixed: dict[str, Any], data: Path, kind: str, label: str | None, **how: Any) -> _Result:
+    """Learn from a file that is never in memory as a whole."""
+    found = fit_in_parts(method, fixed, data, kind, label, **how)
+    judged = found.judged if kind == "pairs" and found.judged < found.rows else None
+    return _Result(found.metric, fixed, "as given", found.classes, found.rows, 0, found.rows, judged=judged)
 
 
 def _read(
@@ -127,21 +219,8 @@ def _read(
         return file.pairs, file.names
     points = read_points(data, label, drop=drop, delimiter=delimiter)
     classes, codes = np.unique(points.labels, return_inverse=True)
-    if len(classes) == len(codes) > 2 or (len(classes) > len(codes) / 2 and _fractions(classes)):
-        raise ValueError(
-            f"{data}: the label has {len(classes)} different values in {len(codes)} rows, so these are no classes."
-        )
-    if len(classes) < 2:
-        raise ValueError(f"{data} has only one class ({classes[0]}); at least two are needed to learn a metric.")
+    refuse_no_classes(data, classes, len(codes))
     return LabelledPoints(points.X, codes), points.names
-
-
-def _fractions(classes: NDArray[np.str_]) -> bool:
-    """Whether labels are numbers that are not whole: a quantity, not a class."""
-    try:
-        return bool(np.any(classes.astype(float) % 1 != 0))
-    except ValueError:
-        return False
 
 
 def _split(y: NDArray[np.integer], test: float, seed: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
@@ -182,13 +261,15 @@ def _admit(scores: dict[str, Any], method: Method) -> None:
         print("No gain over the Euclidean distance on these rows.")
 
 
-def _tell_saved(target: Path, metric: Mahalanobis, n: int, things: str, scaled: bool, again: bool) -> None:
+def _tell_saved(target: Path, result: _Result, things: str, scaled: bool) -> None:
+    metric, n = result.metric, result.fitted_on
     r, d = metric.components.shape
-    fitted = f"fitted again on all {n} {things}" if again else f"fitted on {n} {things}"
+    fitted = f"fitted again on all {n} {things}" if n > result.train else f"fitted on {n} {things}"
     print(f"Saved {target}: {d} features to {r} dimensions, {fitted}.")
     if scaled:
         print("The standard deviations are folded into it: use it on raw data, not on standardised.")
     if metric.threshold is not None:
-        print(f"Pairs up to a distance of {metric.threshold:.6g} are called the same.")
+        chosen = "" if result.judged is None else f" (chosen on a random sample of {result.judged})"
+        print(f"Pairs up to a distance of {metric.threshold:.6g} are called the same{chosen}.")
     if metric.calibration is not None:
         print("`advmetric verify` gives probabilities, calibrated on pairs out of the fold they are judged by.")

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,9 @@ __all__ = [
     "fixed_params",
     "kinds",
     "learn",
+    "learner_of",
     "points_of",
+    "refuse_no_classes",
     "take",
 ]
 
@@ -90,6 +93,22 @@ def fixed_params(method: Method, given: Sequence[str]) -> Params:
     return fixed
 
 
+def refuse_no_classes(data: Path, classes: NDArray[np.str_], n: int) -> None:
+    """Raise if the labels of n points are not classes to learn from: a quantity, a name of each row, or only one."""
+    if len(classes) == n > 2 or (len(classes) > n / 2 and _fractions(classes)):
+        raise ValueError(f"{data}: the label has {len(classes)} different values in {n} rows, so these are no classes.")
+    if len(classes) < 2:
+        raise ValueError(f"{data} has only one class ({classes[0]}); at least two are needed to learn a metric.")
+
+
+def _fractions(classes: NDArray[np.str_]) -> bool:
+    """Whether labels are numbers that are not whole: a quantity, not a class."""
+    try:
+        return bool(np.any(classes.astype(float) % 1 != 0))
+    except ValueError:
+        return False
+
+
 # --- samples: points with codes of classes, or pairs --------------------------------------------------------
 
 
@@ -129,11 +148,16 @@ def learn(method: Method, params: Params, samples: Samples, standardize: bool, s
     return Mahalanobis(metric.components / scale, metric.threshold)
 
 
-def _fitted(method: Method, params: Params, samples: Samples, seed: int) -> MetricLearner:
+def learner_of(method: Method, params: Params, seed: int) -> MetricLearner:
+    """The method's learner, not fitted yet."""
     learner = method.estimator(**params)
     if "random_state" in learner.get_params():
         learner.set_params(random_state=seed)
-    return _fit(learner, samples)
+    return learner
+
+
+def _fitted(method: Method, params: Params, samples: Samples, seed: int) -> MetricLearner:
+    return _fit(learner_of(method, params, seed), samples)
 
 
 def _fit(learner: MetricLearner, samples: Samples) -> MetricLearner:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..linalg import Matrix
 from .options import wrong
 
-__all__ = ["NPZ", "PARQUET", "TEXT", "Table", "pyarrow", "read_table"]
+__all__ = ["NPZ", "PARQUET", "TEXT", "Choose", "Table", "pyarrow", "read_table", "read_tables"]
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": ","}
 """Suffixes of text tables, with the delimiter they are written with."""
@@ -44,37 +44,65 @@ class Table:
     others: dict[str, NDArray]
     lines: NDArray[np.integer] | None = None
     """For text files, the line on which each row ends."""
+    first: int = 0
+    """Rows of the file before these."""
 
     def place(self, row: int, column: str) -> str:
         """Where a value is, for an error message."""
-        return _place(self.path, row, None if self.lines is None else int(self.lines[row]), column)
+        return _place(self.path, self.first + row, None if self.lines is None else int(self.lines[row]), column)
 
 
 def read_table(path: Path, choose: Choose, delimiter: str | None = None) -> Table:
     """Read a CSV or Parquet file; ``choose`` says which of its columns are numbers."""
+    parts = list(read_tables(path, choose, delimiter))
+    whole = parts[0]
+    if len(parts) == 1:
+        return whole
+    others = {name: np.concatenate([part.others[name] for part in parts]) for name in whole.others}
+    lines = np.concatenate([part.lines for part in parts if part.lines is not None])
+    return Table(path, whole.names, np.concatenate([part.numbers for part in parts]), others, lines)
+
+
+def read_tables(
+    path: Path,
+    choose: Choose,
+    delimiter: str | None = None,
+    rows: int | None = None,
+    keep: Sequence[str] | None = None,
+) -> Iterator[Table]:
+    """Read a CSV or Parquet file in parts of so many rows, one in memory at a time; of the others, ``keep`` only."""
     suffix = path.suffix.lower()
     if suffix in PARQUET:
-        table = _read_parquet(path, choose)
+        parts = _read_parquet(path, choose, rows, keep)
     elif suffix in TEXT:
-        table = _read_text(path, choose, delimiter)
+        parts = _read_text(path, choose, delimiter, rows or _BATCH, keep)
     else:
         wrong(f"{path} must end in {', '.join((*TEXT, *PARQUET, *NPZ))}", "DATA")
-    flawed = np.argwhere(~np.isfinite(table.numbers))
-    if len(flawed):
-        row, column = flawed[0]
-        value = "missing" if np.isnan(table.numbers[row, column]) else "infinite"
-        place = table.place(int(row), table.names[column])
-        raise ValueError(f"{place}: the value is {value}. Fill in or remove such values first.")
-    return table
+    for table in parts:
+        flawed = np.argwhere(~np.isfinite(table.numbers))
+        if len(flawed):
+            row, column = flawed[0]
+            value = "missing" if np.isnan(table.numbers[row, column]) else "infinite"
+            place = table.place(int(row), table.names[column])
+            raise ValueError(f"{place}: the value is {value}. Fill in or remove such values first.")
+        yield table
+
+
+def _rest(header: Sequence[str], names: Sequence[str], keep: Sequence[str] | None) -> list[str]:
+    """The columns that are not numbers, or those of them to keep."""
+    used = set(names)
+    return [name for name in header if name not in used and (keep is None or name in keep)]
 
 
 # --- text ---------------------------------------------------------------------------------------------------
 
 
-def _read_text(path: Path, choose: Choose, delimiter: str | None) -> Table:
+def _read_text(
+    path: Path, choose: Choose, delimiter: str | None, size: int, keep: Sequence[str] | None
+) -> Iterator[Table]:
     with open(path, encoding="utf-8-sig", newline="") as stream:
         try:
-            return _parsed(path, stream, choose, _delimiter(delimiter, stream))
+            yield from _parsed(path, stream, choose, _delimiter(delimiter, stream), size, keep)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from error
         except csv.Error as error:
@@ -100,7 +128,9 @@ def _delimiter(given: str | None, stream: TextIO) -> str:
     return max(",;\t|", key=merit)
 
 
-def _parsed(path: Path, stream: TextIO, choose: Choose, delimiter: str) -> Table:
+def _parsed(
+    path: Path, stream: TextIO, choose: Choose, delimiter: str, size: int, keep: Sequence[str] | None
+) -> Iterator[Table]:
     reader = csv.reader(stream, delimiter=delimiter)
     rows = ((reader.line_num, row) for row in reader if any(cell.strip() for cell in row))
     header = [name.strip() for name in next(rows, (0, []))[1]]
@@ -109,27 +139,26 @@ def _parsed(path: Path, stream: TextIO, choose: Choose, delimiter: str) -> Table
     _check_header(path, header)
     names = tuple(choose(header))
     wanted = [header.index(name) for name in names]
-    rest = [position for position in range(len(header)) if position not in set(wanted)]
-    blocks: list[Matrix] = []
-    kept: list[list[str]] = []
-    lines: list[int] = []
-    while batch := list(islice(rows, _BATCH)):
+    rest = {name: header.index(name) for name in _rest(header, names, keep)}
+    first = 0
+    while batch := list(islice(rows, size)):
         for line, row in batch:
             if len(row) != len(header):
                 raise ValueError(f"{path}, line {line} has {len(row)} values, but the header has {len(header)} names.")
         cells = [[row[position] for position in wanted] for _, row in batch]
         try:
-            blocks.append(np.array(cells, dtype=np.float64).reshape(len(cells), -1))
+            numbers = np.array(cells, dtype=np.float64).reshape(len(cells), -1)
         except ValueError:
             at, column, flaw = _first_flaw(cells)
-            place = _place(path, len(lines) + at, batch[at][0], names[column])
+            place = _place(path, first + at, batch[at][0], names[column])
             raise ValueError(f"{place}: {flaw}") from None
-        kept += [[row[position].strip() for position in rest] for _, row in batch]
-        lines += [line for line, _ in batch]
-    if not lines:
+        others = {
+            name: np.array([row[position].strip() for _, row in batch], dtype=object) for name, position in rest.items()
+        }
+        yield Table(path, names, numbers, others, np.array([line for line, _ in batch], dtype=np.int64), first)
+        first += len(batch)
+    if not first:
         raise ValueError(f"{path} has a header but no rows.")
-    others = {header[position]: np.array([row[i] for row in kept], dtype=object) for i, position in enumerate(rest)}
-    return Table(path, names, np.concatenate(blocks), others, np.array(lines, dtype=np.int64))
 
 
 def _first_flaw(cells: list[list[str]]) -> tuple[int, int, str]:
@@ -182,26 +211,42 @@ def pyarrow() -> tuple[Any, Any]:
         raise ValueError("Parquet files need pyarrow: pip install pyarrow") from error
 
 
-def _read_parquet(path: Path, choose: Choose) -> Table:
+def _read_parquet(path: Path, choose: Choose, rows: int | None, keep: Sequence[str] | None) -> Iterator[Table]:
     arrow, parquet = pyarrow()
     with open(path, "rb") as stream:
         try:
-            content = parquet.read_table(stream)
-        except arrow.ArrowException as error:
+            # In parts: neither row groups ahead, nor a whole one at once, which may be all of the file.
+            whole = rows is None
+            file = parquet.ParquetFile(stream, pre_buffer=whole, buffer_size=0 if whole else 1 << 16)
+            # What pandas keeps of an index is no column of the user's.
+            header = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
+            if len(set(header)) < len(header):
+                raise ValueError(f"{path} has two columns of one name.")
+            names = tuple(choose(header))
+            rest = _rest(header, names, keep)
+            if file.metadata.num_rows == 0:
+                raise ValueError(f"{path} has no rows.")
+            columns, first = [*names, *rest], 0
+            if rows is None:
+                parts: Iterable[Any] = [file.read(columns)]
+            else:
+                parts = (arrow.Table.from_batches([batch]) for batch in file.iter_batches(rows, columns=columns))
+            for part in parts:
+                yield _of_arrow(path, part, names, rest, first)
+                first += part.num_rows
+        except (arrow.ArrowException, OSError) as error:
             raise ValueError(f"{path} is not a Parquet file, or it is damaged ({error}).") from error
-    # What pandas keeps of an index is no column of the user's.
-    header = [name for name in content.column_names if not re.fullmatch(r"__index_level_\d+__", name)]
-    if len(set(header)) < len(header):
-        raise ValueError(f"{path} has two columns of one name.")
-    names = tuple(choose(header))
-    if content.num_rows == 0:
-        raise ValueError(f"{path} has no rows.")
-    columns = {name: _array(content.column(name)) for name in header}
+
+
+def _of_arrow(path: Path, content: Any, names: tuple[str, ...], rest: Sequence[str], first: int) -> Table:
+    columns = {name: _array(content.column(name)) for name in (*names, *rest)}
     for name in names:
         if columns[name].dtype.kind not in "biuf":
             raise ValueError(f"{path}, column {name!r} is not of numbers. Leave it out with --drop.")
-    numbers = np.column_stack([columns[name].astype(np.float64) for name in names])
-    return Table(path, names, numbers, {name: columns[name] for name in header if name not in set(names)})
+    numbers = np.empty((content.num_rows, len(names)))
+    for position, name in enumerate(names):
+        numbers[:, position] = columns[name]
+    return Table(path, names, numbers, {name: columns[name] for name in rest}, first=first)
 
 
 def _array(column: Any) -> NDArray:
