@@ -106,3 +106,17 @@ def vehicle() -> Labelled:
     pools = [np.flatnonzero((y == y[i]) == (k % 2 == 0)) for k, i in enumerate(left)]
     indices = np.column_stack([left, [rng.choice(pool[pool != i]) for pool, i in zip(pools, left, strict=True)]])
     return Labelled(X, y, indices, np.where(y[indices[:, 0]] == y[indices[:, 1]], 1, -1))
+
+
+@pytest.fixture
+def cli(capsys):
+    """Run a command in this process; return its exit code, stdout and stderr."""
+
+    def run(*arguments):
+        from advmetric.cli import main
+
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return (code, *capsys.readouterr())
+
+    return run

@@ -20,7 +20,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import AML, GMML, Mahalanobis, list_datasets, load_dataset, methods
-from advmetric.cli import main
 
 ONE_THREAD = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
 QUICK = ("--method", "GMML", "--no-tune")
@@ -54,18 +53,6 @@ def work(tmp_path, monkeypatch):
         [[*x, kind] for x, kind in zip(VEHICLE.X.tolist(), KINDS.tolist(), strict=True)],
     )
     return tmp_path
-
-
-@pytest.fixture
-def cli(capsys):
-    """Run a command in this process; return its exit code, stdout and stderr."""
-
-    def run(*arguments):
-        capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture

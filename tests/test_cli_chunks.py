@@ -16,7 +16,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from advmetric import Mahalanobis, load_dataset, methods
-from advmetric.cli import main, stream
+from advmetric.cli import stream
 
 WINE, VEHICLE = load_wine(), load_dataset("vehicle")
 POINTS = np.ascontiguousarray(VEHICLE.X)
@@ -33,18 +33,6 @@ def work(tmp_path, monkeypatch):
     """Each test works in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def cli(capsys):
-    """Run a command in this process; return its exit code, stdout and stderr."""
-
-    def run(*arguments):
-        capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture

@@ -35,7 +35,10 @@ def test_every_file_and_name_in_the_equation_table_exists():
     "link", re.findall(r"\]\(((?!https?:)[^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
 )
 def test_every_link_of_the_readme_leads_somewhere(link):
-    assert (ROOT / link).exists()
+    page, _, heading = link.partition("#")
+    assert (ROOT / page).exists()
+    headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE) if heading else []
+    assert heading in ["", *(title.lower().replace(" ", "-") for title in headings)]
 
 
 def test_the_paper_miscounts_letters_and_vehicle():

@@ -217,7 +217,7 @@ def test_an_edited_header_is_refused(saved, edit):
 )
 def test_a_header_that_makes_no_sense_is_refused(saved, edit):
     rewrite(saved, edit)
-    with pytest.raises(ValueError, match=r"metric\.npz is not a metric saved by advmetric, or it is damaged"):
+    with pytest.raises(ValueError, match=r"metric\.npz (is not a metric saved by advmetric|was changed after)"):
         Mahalanobis.load(saved)
 
 
@@ -226,7 +226,7 @@ def test_a_header_that_makes_no_sense_is_refused(saved, edit):
 )
 def test_components_that_make_no_sense_are_refused(saved, components):
     rewrite(saved, components=components)
-    with pytest.raises(ValueError, match=r"metric\.npz is not a metric saved by advmetric, or it is damaged"):
+    with pytest.raises(ValueError, match=r"metric\.npz was changed after"):
         Mahalanobis.load(saved)
 
 
@@ -322,4 +322,6 @@ def test_the_calibration_is_saved_and_part_of_the_checksum(tmp_path):
     metric = Mahalanobis(np.eye(2), threshold=1.0, calibration=(-1.0, 2.0))
     metric.save(tmp_path / "m.npz")
     assert Mahalanobis.load(tmp_path / "m.npz").calibration == (-1.0, 2.0)
-    assert metric._digest() != Mahalanobis(np.eye(2), threshold=1.0, calibration=(-1.0, 3.0))._digest()
+    rewrite(tmp_path / "m.npz", {"calibration": [-1.0, 3.0]})
+    with pytest.raises(ValueError, match="was changed after it was saved"):
+        Mahalanobis.load(tmp_path / "m.npz")

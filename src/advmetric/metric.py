@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import os
-import secrets
-import zlib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 
+from .archive import DAMAGE, damaged, read_archive, write_archive
 from .arrays import is_foreign, like, namespace, to_numpy
 from .linalg import Matrix, Vector, symmetrize
 from .supervision import Pairs
 
 __all__ = ["Mahalanobis"]
-
-_FORMAT = "advmetric-metric"
-_VERSION = 1
-DAMAGE = (OSError, EOFError, KeyError, TypeError, ValueError, RuntimeError, MemoryError, BadZipFile, zlib.error)
-"""What NumPy and zipfile raise on bytes that are no archive, or one with flaws."""
-
-
-def write_archive(path: str | os.PathLike[str], header: dict[str, Any], **arrays: NDArray) -> None:
-    """Write a zip of plain arrays and a JSON header, atomically: a reader sees the old file or the whole new one."""
-    target = Path(path)
-    # Opened, not mkstemp'd, so that the file gets the permissions that a new file of the user's has.
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "xb") as stream:
-            contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
-            np.savez(stream, **contents)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,19 +105,12 @@ class Mahalanobis:
         square = float(z @ z)
         return square if squared else float(np.sqrt(square))
 
-    # --- files: a zip of plain arrays with a checksum; no pickle ---------------------------------------
+    # --- files ------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the metric to a file, atomically: a reader sees the old file or the whole new one."""
-        header = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "threshold": self.threshold,
-            "feature_names": self.feature_names,
-            "calibration": self.calibration,
-            "sha256": self._digest(),
-        }
-        write_archive(path, header, components=self._dense())
+        facts = {name: getattr(self, name) for name in ("threshold", "feature_names", "calibration")}
+        write_archive(path, "a metric", facts, {"components": self._dense()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Mahalanobis:
@@ -156,33 +121,11 @@ class Mahalanobis:
         ValueError
             If the file is not a metric of advmetric, was changed or cut short, or comes from a newer version.
         """
-        content = Path(path).read_bytes()
+        facts, arrays = read_archive(path, "a metric")
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                header = json.loads(str(archive["header"]))
-                if header["format"] != _FORMAT:
-                    raise ValueError("another format")
-                version = int(header["version"])
-                if version == _VERSION:
-                    components = archive["components"]
-                    if components.dtype != np.float64:
-                        raise ValueError(f"components of type {components.dtype}")
-                    metric = cls(components, header["threshold"], header["feature_names"], header.get("calibration"))
-                    unchanged = metric._digest() == header["sha256"]
+            return cls(arrays["components"], facts["threshold"], facts["feature_names"], facts["calibration"])
         except DAMAGE as error:
-            raise ValueError(f"{path} is not a metric saved by advmetric, or it is damaged ({error}).") from error
-        if version != _VERSION:
-            raise ValueError(f"{path} was saved by a newer advmetric (format {version}); please upgrade to read it.")
-        if not unchanged:
-            raise ValueError(f"{path} was changed after it was saved: its checksum does not match.")
-        return metric
-
-    def _digest(self) -> str:
-        parts: list[object] = [self.components.shape, self.threshold, self.feature_names]
-        if self.calibration is not None:
-            parts.append(self.calibration)
-        described = json.dumps(parts).encode()
-        return hashlib.sha256(described + np.ascontiguousarray(self._dense(), dtype="<f8").tobytes()).hexdigest()
+            raise damaged(path, "a metric", error) from error
 
     def _dense(self) -> Matrix:
         components: Any = self.components

@@ -12,9 +12,9 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import column_or_1d
 
 from . import faiss_stage
+from .archive import read_archive, write_archive
 from .checks import check_choice, check_whole
 from .frame import Frame, check_points, linear_metric
-from .index_file import read_index, write_index
 from .learner import MetricLearner
 from .linalg import Matrix, Vector
 from .metric import Mahalanobis
@@ -254,7 +254,7 @@ class MetricIndex:
             arrays["centre"] = self._frame.centre
         if self._index is not None:
             arrays["index"] = faiss_stage.serialize(self._index)
-        write_index(path, facts, arrays)
+        write_archive(path, "an index", facts, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MetricIndex:
@@ -266,7 +266,7 @@ class MetricIndex:
         ValueError if the file is not an index of advmetric, was changed or cut short, or comes from a newer version;
         ImportError if it is an approximate index of faiss, and faiss is missing.
         """
-        facts, arrays = read_index(path)
+        facts, arrays = read_archive(path, "an index")
         metric = Mahalanobis(arrays["components"], **facts["metric"])
         engine = "auto" if facts["engine"] == "faiss" and facts["kind"] == "exact" else facts["engine"]
         index = cls(metric, kind=facts["kind"], engine=engine, **facts["settings"])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .files import DAMAGE, write_arrays
+from ..archive import DAMAGE, write_arrays
 
 __all__ = ["cache_folder", "cached"]
 

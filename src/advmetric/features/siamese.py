@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import os
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,16 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..archive import read_archive, write_archive
 from ..checks import check_choice, check_number, check_whole, index_pairs, pair_labels
 from ..progress import progress, progress_logger
-from .files import DAMAGE, write_arrays
 from .holdout import split_pairs
 from .images import check_grey_images, normalise_patches
 
 __all__ = ["SiameseNet"]
 
-_FORMAT = "advmetric-siamese"
-_VERSION = 1
 _HELD_OUT = 0.15
 _SMALLEST = 16
 
@@ -175,15 +169,9 @@ class SiameseNet(BaseEstimator):
         }
         if not isinstance(params["random_state"], int):
             params["random_state"] = None
-        header: dict[str, Any] = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "params": params,
-            "fitted": {name: getattr(self, name) for name in ("image_shape_", "history_", "best_epoch_", "disjoint_")},
-            "names": list(self.weights_),
-        }
-        header["sha256"] = _digest(header, self.weights_)
-        write_arrays(Path(path), {"header": np.array(json.dumps(header)), **self.weights_})
+        fitted = {name: getattr(self, name) for name in ("image_shape_", "history_", "best_epoch_", "disjoint_")}
+        names = list(self.weights_)  # in the order of the layers
+        write_archive(path, "a network", {"params": params, "fitted": fitted, "names": names}, self.weights_)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SiameseNet:
@@ -194,34 +182,11 @@ class SiameseNet(BaseEstimator):
         ValueError
             If the file is not a network of advmetric, was changed or cut short, or comes from a newer version.
         """
-        content = Path(path).read_bytes()
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                header = json.loads(str(archive["header"]))
-                if header["format"] != _FORMAT:
-                    raise ValueError("another format")
-                newer = int(header["version"]) != _VERSION
-                weights = {} if newer else {name: archive[name] for name in header["names"]}
-                stated = header.pop("sha256")
-                if not newer and stated != _digest(header, weights):
-                    raise ValueError("its checksum does not match")
-        except DAMAGE as error:
-            raise ValueError(f"{path} is not a network saved by advmetric, or it is damaged ({error}).") from error
-        if newer:
-            raise ValueError(
-                f"{path} was saved by a newer advmetric (format {header['version']}); please upgrade to read it."
-            )
-        net = cls(**header["params"])
-        net.__dict__.update(header["fitted"], weights_=weights)
+        facts, weights = read_archive(path, "a network")
+        net = cls(**facts["params"])
+        net.__dict__.update(facts["fitted"], weights_={name: weights[name] for name in facts["names"]})
         net.image_shape_ = tuple(net.image_shape_)
         return net
-
-
-def _digest(header: dict[str, Any], weights: dict[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for value in weights.values():
-        digest.update(f"{value.dtype.str}{value.shape}".encode() + value.tobytes())
-    return digest.hexdigest()
 
 
 def _network() -> ModuleType:
