@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from .checks import check_number, dimensions, index_pairs, is_lazy, pair_labels, refuse_nonfinite, refuse_text
 from .linalg import Matrix, Vector
 from .metric import Mahalanobis
+from .pair_sample import threshold_pairs
 from .supervision import AllPairs, BalancedPairs, Pairs
 from .threshold import best_threshold
 
@@ -103,6 +104,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Points, pairs of points, or pairs of row numbers of the preprocessor.
         y : array-like
             Class labels of the points, or +1 (similar) and -1 (dissimilar) for pairs.
+            ``threshold_`` is the most accurate one on the pairs, or on 10⁶ spread over them if there are more.
 
         Returns
         -------
@@ -123,8 +125,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._fitted_on_pairs = isinstance(data, Pairs)
         self.components_ = self._learn_finite(data, **extra)
         if isinstance(data, Pairs):
-            self.calibrate_threshold(data, data.labels)
+            self._choose_threshold(data)
         return self
+
+    def _choose_threshold(self, pairs: Pairs) -> None:
+        """The most accurate threshold on checked training pairs, or on a sample of them."""
+        few = threshold_pairs(pairs)
+        self.set_threshold(best_threshold(self.get_metric().pair_distance(few), few.labels))
 
     def _check_params(self) -> None:
         """Raise a ValueError that names any parameter out of range."""
