@@ -53,7 +53,7 @@ def _half_sums(X: Matrix, left: Any, right: Any, y: NDArray[np.integer]) -> Matr
         points -= tile * step
         # Row 2i of a tile is point i in similar pairs, row 2i + 1 in dissimilar ones. With the partner, one number.
         blocks.append(_counting_sort(tile, (2 * points + dissimilar) * n + partners, -(-n // step)))
-        degree += np.bincount(2 * partners + dissimilar, minlength=2 * n)
+        np.add.at(degree, 2 * partners + dissimilar, 1.0)
     half = np.zeros((d, 2 * d))
     for tile, start in enumerate(range(0, n, step)):
         Z = X[start : start + step]
