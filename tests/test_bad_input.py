@@ -193,6 +193,18 @@ def test_labels_of_pairs_other_than_plus_and_minus_one_are_refused(vehicle, bad,
             getattr(learner, method)(pairs, y)
 
 
+def test_a_bad_label_or_index_is_named_wherever_it_is_in_the_blocks(vehicle, monkeypatch):
+    monkeypatch.setattr("advmetric.checks._BLOCK", 5)
+    y, pairs = vehicle.kinds.copy(), vehicle.indices.copy()
+    y[13] = 3
+    pairs[11, 1] = -1
+    learner = GMML(preprocessor=vehicle.X)
+    with raises("y of pair 13 is 3; labels"):
+        learner.fit(vehicle.indices, y)
+    with raises("pair 11 is "):
+        learner.fit(pairs, vehicle.kinds)
+
+
 def test_zero_one_labels_of_pairs_are_refused(pair_learner, vehicle):
     with raises("y of pair 1 is 0; labels of pairs must be +1 (similar) or -1 (dissimilar)"):
         pair_learner.fit(vehicle.formed, (vehicle.kinds + 1) // 2)

@@ -183,3 +183,26 @@ def test_the_streaming_benchmark_prints_its_ratio_and_its_peak():
 def test_every_benchmark_runs(bench, capsys):
     assert bench("run").main(["--fast"]) == 0
     assert "AML / GMML" in capsys.readouterr().out
+
+
+def test_the_slopes_of_growth_are_those_of_the_largest_sizes(bench, monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER / "scale"))
+    growth = bench("growth")
+    sizes = [1, 10, 100, 1000, 10_000]
+    assert growth.slope(sizes, [1.0, 1.0, *(5e-4 * size**2 for size in sizes[2:])]) == pytest.approx(2.0)
+    assert np.isnan(growth.slope([10], [1.0]))
+    points = {10: {"failed": "too large"}, 100: {"seconds": 1.0, "bytes": 1e6, "bound": 0.5}}
+    lines = list(growth.table("solve", (10, 100), lambda name, size: points[size]))
+    assert "too large" in lines[2]
+    assert "2.00" in lines[3]
+    assert "expected 3" in lines[4]
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel's record of the peak is Linux's")
+@pytest.mark.parametrize("table", ["n", "stream", "N", "scatter", "solve"])
+def test_every_point_of_growth_is_measured_beside_its_bound(bench, monkeypatch, table):
+    monkeypatch.syspath_prepend(str(FOLDER / "scale"))
+    found = bench("growth").measure(table, 10 if table in ("scatter", "solve") else 2500, 1)
+    assert min(found["seconds"], found["bound"]) > 0.0
+    assert found["bytes"] >= 0.0
+    assert ("with graph" in found) == (table == "N")

@@ -28,6 +28,9 @@ __all__ = [
     "refuse_text",
 ]
 
+_BLOCK = 1 << 20
+"""So many labels are looked at together."""
+
 
 def check_number(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False) -> None:
     """Raise unless ``value`` is a finite number in [low, high] ((low, high] with ``open_low``)."""
@@ -164,9 +167,8 @@ def index_pairs(pairs: Any, n: int, first: int = 0) -> tuple[NDArray[np.integer]
         raise TypeError(
             f"index pairs must be integers, got dtype {indices.dtype}. (Without preprocessor, X is taken as points.)"
         )
-    outside = (indices < 0) | (indices >= n)
-    if outside.any():
-        bad = int(np.flatnonzero(outside.any(axis=1))[0])
+    if indices.min() < 0 or indices.max() >= n:
+        bad = int(np.flatnonzero(((indices < 0) | (indices >= n)).any(axis=1))[0])
         raise ValueError(
             f"pair {first + bad} is {tuple(indices[bad].tolist())}, out of range for a preprocessor of {n} rows "
             f"(0 to {n - 1})."
@@ -179,14 +181,18 @@ def pair_labels(y: Any, n_pairs: int, *, both: bool = True, first: int = 0) -> N
     labels = column_or_1d(y)
     if len(labels) != n_pairs:
         raise ValueError(f"y has {len(labels)} labels for {n_pairs} pairs.")
-    valid = np.isin(labels, (-1, 1))
-    if not valid.all():
-        bad = int(np.flatnonzero(~valid)[0])
-        raise ValueError(
-            f"y of pair {first + bad} is {labels.tolist()[bad]!r}; labels of pairs must be +1 (similar) or "
-            "-1 (dissimilar)."
-        )
+    kinds = np.empty(n_pairs, np.int8)
+    for start in range(0, n_pairs, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        valid = np.isin(labels[block], (-1, 1))
+        if not valid.all():
+            bad = start + int(np.flatnonzero(~valid)[0])
+            raise ValueError(
+                f"y of pair {first + bad} is {labels[bad : bad + 1].tolist()[0]!r}; "
+                "labels of pairs must be +1 (similar) or -1 (dissimilar)."
+            )
+        kinds[block] = labels[block]
     for label, kind in ((1, "similar"), (-1, "dissimilar")):
-        if both and not np.any(labels == label):
+        if both and not np.any(kinds == label):
             raise ValueError(f"y has no {kind} pair (label {label:+d}); pairs of both kinds are needed.")
-    return labels.astype(np.int8)
+    return kinds

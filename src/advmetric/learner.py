@@ -38,6 +38,7 @@ from .checks import (
 )
 from .linalg import Matrix, Vector
 from .metric import Mahalanobis
+from .pair_sample import threshold_pairs
 from .supervision import AllPairs, BalancedPairs, Pairs
 from .threshold import best_threshold
 
@@ -117,6 +118,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Points, pairs of points, or pairs of row numbers of the preprocessor.
         y : array-like
             Class labels of the points, or +1 (similar) and -1 (dissimilar) for pairs.
+            ``threshold_`` is the most accurate one on the pairs, or on 10⁶ spread over them if there are more.
 
         Returns
         -------
@@ -143,8 +145,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 if hasattr(self, learned):
                     setattr(self, learned, like(getattr(self, learned), data.X))
         if isinstance(data, Pairs):
-            self.calibrate_threshold(data, data.labels)
+            self._choose_threshold(data)
         return self
+
+    def _choose_threshold(self, pairs: Pairs) -> None:
+        """The most accurate threshold on checked training pairs, or on a sample of them."""
+        few = threshold_pairs(pairs)
+        self.set_threshold(best_threshold(to_numpy(self.get_metric().pair_distance(few)), few.labels))
 
     def _check_params(self) -> None:
         """Raise a ValueError that names any parameter out of range."""

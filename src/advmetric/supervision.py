@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 from . import sparse
 from .arrays import is_foreign, like, namespace
 from .linalg import Matrix
+from .pair_graph import graph_sums
 
 __all__ = [
     "AllPairs",
@@ -128,9 +129,9 @@ class Scatter:
 def pairs_scatter(pairs: Pairs) -> Scatter:
     """Scatter of labelled pairs.
 
-    Through the graph of the pairs where there are more pairs than points, O(Nd + nd²); from blocks
-    of differences otherwise, O(Nd²). Working memory: the graph (about 24 bytes a pair) and, where
-    the points lie far from the origin, one centred copy of them.
+    Through the graph of the pairs where there are more than two for each point, O(Nd + nd²); from blocks of
+    differences otherwise, O(Nd²). Working memory: for the graph 8 bytes a pair, at most 0.5 GB, and, where the points
+    are in single precision or far from the origin, one copy of them.
     """
     similar, dissimilar, n_similar, n_dissimilar = pair_sums(pairs)
     for count, label, kind in ((n_similar, +1, "similar"), (n_dissimilar, -1, "dissimilar")):
@@ -141,40 +142,33 @@ def pairs_scatter(pairs: Pairs) -> Scatter:
 
 def pair_sums(pairs: Pairs) -> tuple[Matrix, Matrix, int, int]:
     """Σ (x - x')(x - x')ᵀ over the similar and over the dissimilar pairs, and how many there are of each."""
-    if len(pairs) > pairs.X.shape[0] and not is_foreign(pairs.X):
-        pairs = replace(pairs, X=(sparse.near_origin if issparse(pairs.X) else _near_origin)(pairs.X))
+    n = pairs.X.shape[0]
+    if len(pairs) > 2 * n and not (issparse(pairs.X) or is_foreign(pairs.X)):  # the standard has no sparse product
+        n_similar = int(np.count_nonzero(pairs.labels == 1))
+        sums = graph_sums(_near_origin(pairs.X), pairs.left, pairs.right, pairs.labels)
+        return *sums, n_similar, len(pairs) - n_similar
+    if len(pairs) > n and issparse(pairs.X):
+        pairs = replace(pairs, X=sparse.near_origin(pairs.X))
     chosen = [np.flatnonzero(pairs.labels == label) for label in (1, -1)]
     similar, dissimilar = (_summed_scatter(pairs.take(rows)) for rows in chosen)
     return similar, dissimilar, len(chosen[0]), len(chosen[1])
 
 
 def _summed_scatter(pairs: Pairs) -> Matrix:
-    """Σ (x - x')(x - x')ᵀ = Xᵀ(D - W)X, W the symmetric pair graph and D its degrees."""
-    n, d = pairs.X.shape
+    """Σ (x - x')(x - x')ᵀ, from blocks of differences or sparse products."""
     if issparse(pairs.X):
         return sparse.pair_sum(pairs.X, pairs.left, pairs.right, BLOCK_BYTES)
-    if len(pairs) <= n or is_foreign(pairs.X):  # the standard has no sparse product
-        return sum((V.T @ V for _, V in pairs.differences()), like(np.zeros((d, d)), pairs.X))
-    graph = csr_array((np.ones(len(pairs)), (pairs.left, pairs.right)), shape=(n, n))
-    degree = np.bincount(pairs.left, minlength=n) + np.bincount(pairs.right, minlength=n)
-    half = np.zeros((d, d))
-    step = max(1, BLOCK_BYTES // (8 * d))
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
-        block = pairs.X[rows].astype(np.float64, copy=False)
-        half += block.T @ (0.5 * degree[rows, None] * block - graph[rows] @ pairs.X)
-    return half + half.T
+    d = pairs.X.shape[1]
+    return sum((V.T @ V for _, V in pairs.differences()), like(np.zeros((d, d)), pairs.X))
 
 
 def _near_origin(X: Matrix) -> Matrix:
-    """X itself, or a centred copy if its mean is far from the origin (differences would cancel)."""
+    """X in C order and double precision, centred if its mean is far from the origin (differences would cancel)."""
     mean = X.mean(axis=0, dtype=np.float64)
     # Where this cancels, the mean is far away indeed. No copy of X is made to find out.
     variance = np.einsum("ij,ij->j", X, X, dtype=np.float64) / len(X) - mean**2
-    if np.all(mean**2 <= 16.0 * np.maximum(variance, 0.0)):
-        return X
-    centred: Matrix = X - mean
-    return centred
+    near = np.all(mean**2 <= 16.0 * np.maximum(variance, 0.0))
+    return np.ascontiguousarray(X if near else X - mean, dtype=np.float64)
 
 
 def all_pairs_scatter(X: Matrix, y: NDArray) -> Scatter:

@@ -186,7 +186,7 @@ class AMLCV(MetricLearner):
         best._fitted_on_pairs = isinstance(data, Pairs)
         best.components_ = best._learn(data)
         if isinstance(data, Pairs):
-            best.calibrate_threshold(data, data.labels)
+            best._choose_threshold(data)
         self.best_estimator_ = best
         self.n_iter_, self.converged_, self.objective_ = best.n_iter_, best.converged_, best.objective_
         return best.components_
@@ -309,7 +309,7 @@ class PairScorer:
         learner = AML(preprocessor=self.search.preprocessor)
         learner.components_, learner.n_features_in_ = components, components.shape[1]
         learner.classes_, learner._fitted_on_pairs = np.array([-1, 1]), True
-        learner.calibrate_threshold(learning, learning.labels)
+        learner._choose_threshold(learning)
         return float(self.custom(learner, judging, judging.y))
 
 
