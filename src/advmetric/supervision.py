@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 
 from . import sparse
 from .arrays import is_foreign, like, namespace
+from .class_statistics import BLOCK_BYTES, PointStatistics, Scatter
 from .linalg import Matrix
 from .pair_graph import graph_sums
 
@@ -38,8 +39,6 @@ __all__ = [
 ]
 
 Indices = NDArray[np.integer]
-BLOCK_BYTES = 1 << 25
-"""Working memory of the blocked loops."""
 
 
 @dataclass(frozen=True)
@@ -113,19 +112,6 @@ def rows_of(X: Any, rows: Indices) -> Any:
     return xp.astype(xp.take(X, like(rows, X), axis=0), xp.float64)
 
 
-@dataclass(frozen=True)
-class Scatter:
-    """Second moments of the differences of similar (A) and dissimilar (B) pairs.
-
-    ``n_similar`` and ``n_dissimilar`` count the pairs; A and B are averages over them.
-    """
-
-    A: Matrix
-    B: Matrix
-    n_similar: int
-    n_dissimilar: int
-
-
 def pairs_scatter(pairs: Pairs) -> Scatter:
     """Scatter of labelled pairs.
 
@@ -193,10 +179,12 @@ def all_pairs_scatter(X: Matrix, y: NDArray) -> Scatter:
     if issparse(X):
         similar, dissimilar = sparse.class_sums(X, code, sizes, BLOCK_BYTES)
         return Scatter(similar / n_similar, dissimilar / n_dissimilar, n_similar, n_dissimilar)
-    xp = namespace(X)
+    # Faster and without a copy of X, where a (d, d) matrix a class is not the larger of the two.
+    if not is_foreign(X) and 8 * len(classes) * X.shape[1] ** 2 <= X.nbytes:
+        return PointStatistics.of(X, code).scatter()
     shifted = _centred(X)
     means = _class_sums(shifted, code, sizes) / like(sizes.astype(float), X)[:, None]
-    within = shifted - xp.take(means, like(code, X), axis=0)
+    within = shifted - namespace(X).take(means, like(code, X), axis=0)
     similar = _weighted_gram(within, sizes[code])
     balanced = bool(np.all(sizes == sizes[0]))
     mixed = similar * float((n - sizes[0]) / sizes[0]) if balanced else _weighted_gram(within, n - sizes[code])
