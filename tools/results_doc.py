@@ -2,13 +2,15 @@
 
     python tools/results_doc.py FOLDER [FOLDER ...] --commit HASH
 
-Folders are those of `advmetric reproduce`; their results are put together.
+Folders are those of `advmetric reproduce`; their results are put together. Sections that they have nothing for stay as
+they are, each with the commit that it was measured at.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +18,26 @@ import numpy as np
 from advmetric.experiments import ablation, synthetic
 from advmetric.experiments.figures import matrix
 from advmetric.experiments.store import Record, Store
-from advmetric.experiments.tables import LEVEL, Table1
+from advmetric.experiments.tables import LEVEL, Table1, verification_sentences
 
 ROOT = Path(__file__).resolve().parents[1]
+HEAD = """# Results
+
+Measured with the full profile (`advmetric reproduce --data-home DIR`, seed 0) on two shared cores, one BLAS thread a
+process. Written by tools/results_doc.py; the report of `make reproduce` shows the same in quick form. ERML and DRIFT
+are reconstructions from abstracts; sets with over 100 features are reduced to 50 principal components.
+"""
+ORDER = (
+    "Table 1",
+    "Verification",
+    "Synthetic",
+    "Sensitivity",
+    "Fewer pairs",
+    "Wrong labels",
+    "Adversaries",
+    "Robustness",
+)
+"""How the titles of the sections begin."""
 
 
 def plus_minus(values: np.ndarray, digits: int = 3) -> str:
@@ -82,7 +101,15 @@ def verification(records: list[Record]) -> str:
             + rows(["method", "AUC", "EER", "accuracy", "FPR at 95 %"], body)
             + "\n"
         )
-    return "## Verification\n\nMean ± sd over test folds.\n\n" + "\n".join(parts)
+    sentences = "\n".join(f"* {line}" for line in verification_sentences(records))
+    seconds = sum(record.seconds for record in records)
+    return f"""## Verification
+
+Mean ± sd over test folds. The times of these runs, on shared cores, add up to {seconds / 3600:.1f} hours.
+
+{sentences}
+
+""" + "\n".join(parts)
 
 
 def frontier(records: list[Record], place: int) -> list[str]:
@@ -173,20 +200,30 @@ def main() -> None:
         for record in Store(folder).records().values():
             if not record.failure and record.task.profile == "full":
                 by_name.setdefault(record.task.experiment, []).append(record)
-    text = f"""# Results
-
-Measured with the full profile (`advmetric reproduce --data-home DIR`, seed 0) at commit {options.commit}, Python
-{platform.python_version()}, on two shared cores, one BLAS thread a process. Written by tools/results_doc.py; the
-report of `make reproduce` shows the same in quick form. ERML and DRIFT are reconstructions from abstracts; sets with
-over 100 features are reduced to 50 principal components.
-
-"""
+    found = ""
     if "table1" in by_name:
-        text += table1(by_name["table1"]) + "\n"
+        found += table1(by_name["table1"]) + "\n"
     if "verification" in by_name:
-        text += verification(by_name["verification"]) + "\n"
-    text += others(by_name)
-    (ROOT / "docs" / "results.md").write_text(text.rstrip() + "\n", encoding="utf-8")
+        found += verification(by_name["verification"]) + "\n"
+    found += others(by_name)
+    target = ROOT / "docs" / "results.md"
+    written = sections(target.read_text(encoding="utf-8")) if target.exists() else {}
+    measured = f"*Measured at commit {options.commit}, Python {platform.python_version()}.*"
+    for title, body in sections(found).items():
+        written[title] = f"{measured}\n\n{body.strip()}"
+    text = HEAD + "".join(f"\n## {title}\n\n{written[title].strip()}\n" for title in sorted(written, key=place))
+    target.write_text(text, encoding="utf-8")
+
+
+def sections(text: str) -> dict[str, str]:
+    """What stands under each heading of the second level."""
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def place(title: str) -> int:
+    """Where a section stands in the page."""
+    return next(i for i, start in enumerate(ORDER) if title.startswith(start))
 
 
 if __name__ == "__main__":
