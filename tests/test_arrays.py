@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import array_api_strict as strict
@@ -237,30 +234,3 @@ def test_saving_a_metric_learned_from_tensors(wine: Any, tmp_path: Any) -> None:
     metric = AML().fit(torch.asarray(wine[0]), wine[1]).get_metric()
     metric.save(tmp_path / "metric.npz")
     np.testing.assert_array_equal(Mahalanobis.load(tmp_path / "metric.npz").components, metric.components)
-
-
-DISPATCH = """
-from sklearn.utils import estimator_checks as checks
-from advmetric import AML, GMML, Euclidean
-for learner in (AML(), GMML(), Euclidean()):
-    name = type(learner).__name__
-    for namespace in ("torch", "array_api_strict"):
-        for precision in ("float64", "float32"):
-            checks.check_array_api_input(name, learner, namespace, dtype_name=precision)
-        same = getattr(checks, "check_array_api_same_namespace", None)  # new in scikit-learn 1.9
-        if same is not None:
-            same(name, learner, namespace)
-print("passed")
-"""
-
-
-def test_scikit_learns_own_checks_with_dispatch_on() -> None:
-    # SciPy looks at the variable when it is imported, so this needs a process of its own.
-    run = subprocess.run(
-        [sys.executable, "-c", DISPATCH],
-        env=os.environ | {"SCIPY_ARRAY_API": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert run.stdout.strip() == "passed", run.stderr

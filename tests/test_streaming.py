@@ -147,7 +147,7 @@ def test_float32_is_accumulated_in_double_precision(clusters):
 def test_blocks_of_any_size_give_the_same_statistics(clusters, monkeypatch, blocks):
     X, y = clusters
     expected = PointStatistics.of(X, y).scatter()
-    monkeypatch.setattr("advmetric.streaming._CACHED_BYTES", blocks)
+    monkeypatch.setattr("advmetric.class_statistics._CACHED_BYTES", blocks)
     assert_same_scatter(PointStatistics.of(X, y).scatter(), expected, 1e-12)
 
 

@@ -60,6 +60,8 @@ def to_numpy(values: Any) -> NDArray[Any]:
             values = values.detach()
         if _compat().is_torch_array(values) or _compat().is_cupy_array(values):
             values = _compat().to_device(values, "cpu")
+        elif hasattr(values, "__dlpack__"):
+            return np.from_dlpack(values)
     return np.asarray(values)
 
 

@@ -400,7 +400,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def predict(self, pairs: ArrayLike | Pairs) -> NDArray[np.integer]:
         """+1 for pairs no farther apart than ``threshold_``, -1 for the others."""
         decision = self.decision_function(pairs)
-        return like(np.where(to_numpy(decision) >= 0.0, 1, -1), decision)
+        if is_foreign(decision):
+            return like(np.where(to_numpy(decision) >= 0.0, 1, -1), decision)
+        return np.where(decision >= 0.0, 1, -1)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Area under the ROC curve of the learned distance on labelled pairs.

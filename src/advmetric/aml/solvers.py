@@ -58,7 +58,7 @@ def geodesic(
     gradients with exact Hessian products, preconditioned by the geometric-mean surrogate of D (see
     :func:`_preconditioner`); (3) moves along the curve M^{1/2}(I + sE + s²E²/2)M^{1/2}, which agrees
     with the geodesic to second order and never leaves the cone, with Armijo's rule. D decreases at
-    every iteration. Stops when ‖M^{1/2}∇D M^{1/2}‖_F ≤ tol · |D|.
+    every iteration. Stops when ‖M^{1/2}∇D M^{1/2}‖_F ≤ tol · |D|, or where rounding hides any decrease.
 
     D is geodesically convex where A and B commute. Where they are ill-conditioned (above 10³) and do
     not, it may have several minima; this finds one downhill from ``start``.
@@ -76,7 +76,8 @@ def geodesic(
         slope = vdot(E, state.slope)
         moved = _line_search(state, E, slope)
         if moved is None:
-            at_rounding = abs(slope) <= 1e-12 * abs(state.value)
+            # With a relative slope s, D is within about s² of its minimum: far below rounding in the second case.
+            at_rounding = abs(slope) <= 1e-12 * abs(state.value) or state.slope_norm <= 1e-9
             return Solution(state, objective, at_rounding, "no step decreases the objective further")
         state = moved
         objective.append(state.value)
