@@ -1,10 +1,13 @@
 """Verification: measures, protocol, and that nothing of the test fold is seen before it is judged."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from advmetric import AML, Mahalanobis
+from advmetric import AML, GMML, Mahalanobis
+from advmetric.datasets.verification import Development
 from advmetric.experiments import verification
 from advmetric.experiments.protocol import Plan, contenders
 from advmetric.experiments.store import Task
@@ -120,7 +123,6 @@ def test_learned_metrics_come_from_index_pairs():
 
 
 def test_the_shared_search_chooses_what_a_plain_one_would(monkeypatch):
-    from advmetric import GMML
     from advmetric.registry import Method
 
     data = verification.verification_set("letters-unseen")
@@ -135,3 +137,27 @@ def test_the_shared_search_chooses_what_a_plain_one_would(monkeypatch):
         verification._chosen(data, Method("GMML", estimator, "", "", grid), chosen, 0, 1) for estimator in (GMML, Plain)
     ]
     assert found[0] == found[1]
+
+
+def test_a_view_for_development_decides_once_for_all_folds(monkeypatch):
+    letters = verification.verification_set("letters-unseen")
+    (train, test), (other, _) = list(letters.splits())[:2]
+    view = Development(
+        letters.pairs[train[::20]], letters.labels[train[::20]], letters.pairs[test[::4]], letters.labels[test[::4]]
+    )
+    data = dataclasses.replace(letters, development=view)
+    monkeypatch.setattr(verification, "verification_set", lambda name: data)
+    verification._chosen_on_view.cache_clear()
+    method = contenders()["GMML"]
+    F = verification.features(data, view.train_pairs, view.train_labels)
+    aucs = {
+        t: roc_auc_score(
+            view.test_labels,
+            -GMML(t=t, preprocessor=F).fit(view.train_pairs, view.train_labels).pair_distance(view.test_pairs),
+        )
+        for t in method.grid["t"]
+    }
+    assert verification._chosen(data, method, train, 0, 1) == {"t": max(aucs, key=aucs.get)}
+    monkeypatch.setattr(verification, "_best", None)  # looking again would fail
+    assert verification._chosen(data, method, other, 1, 1) == {"t": max(aucs, key=aucs.get)}
+    verification._chosen_on_view.cache_clear()
