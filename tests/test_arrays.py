@@ -227,7 +227,7 @@ def test_what_is_foreign() -> None:
     assert is_foreign(strict.ones(2))
     for other in (np.ones(2), [1.0], 1.0, None, "text", np.float64(1.0)):
         assert not is_foreign(other)
-    assert like(torch.ones(2), np.ones(1)).dtype == np.float32
+    assert like(torch.ones(2, requires_grad=True), np.ones(1)).dtype == np.float32
 
 
 def test_saving_a_metric_learned_from_tensors(wine: Any, tmp_path: Any) -> None:
