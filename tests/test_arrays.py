@@ -210,6 +210,20 @@ def test_flaws_are_named(X: Any, message: str) -> None:
         AML().fit(X, [0, 1])
 
 
+def test_labels_are_needed_and_one_for_each_point(wine: Any) -> None:
+    X = torch.asarray(wine[0])
+    with pytest.raises(ValueError, match="requires y"):
+        AML().fit(X, None)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        AML().fit(X, wine[1][:-1])
+
+
+def test_the_identity_of_many_features_is_sparse_but_not_for_tensors() -> None:
+    X, y = np.random.default_rng(0).normal(size=(6, 4100)), [0, 0, 0, 1, 1, 1]
+    same(Euclidean().fit(torch.asarray(X), y).transform(torch.asarray(X)), X, torch)
+    same(Euclidean().fit(X, y).transform(torch.asarray(X)), X, torch)
+
+
 def test_another_number_of_features_is_refused(wine: Any) -> None:
     learner = AML().fit(torch.asarray(wine[0]), wine[1])
     with pytest.raises(ValueError, match="features"):

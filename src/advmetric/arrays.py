@@ -54,7 +54,9 @@ def like(values: Any, model: Any) -> Any:
 
 
 def to_numpy(values: Any) -> NDArray[Any]:
-    """As a NumPy array, from whatever device."""
+    """As a dense NumPy array, from whatever device."""
+    if issparse(values):
+        return values.toarray()
     if is_foreign(values):
         if hasattr(values, "detach"):  # PyTorch keeps values that are to be differentiated
             values = values.detach()

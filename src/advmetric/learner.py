@@ -205,6 +205,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         refuse_text(X, "X")
         if is_foreign(X):
+            if y is None:
+                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
             points, labels = self._check_foreign(X, reset=True), column_or_1d(y, warn=True)
             check_consistent_length(points, labels)
         else:
