@@ -620,7 +620,14 @@ def test_a_terminal_without_unicode_is_no_reason_to_fail():
 def test_ctrl_c_exits_with_130_and_leaves_nothing(work):
     os.mkfifo("endless.csv")
     command = [sys.executable, "-m", "advmetric", "fit", "endless.csv", "--label", "class"]
-    process = subprocess.Popen(command, env=ONE_THREAD, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command,
+        env=ONE_THREAD,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # What a shell starts in the background ignores Ctrl-C, and so would what the tests start then.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     with open("endless.csv", "w"):  # opens when the command starts to read
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
