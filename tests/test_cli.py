@@ -563,7 +563,7 @@ def test_a_failure_while_writing_leaves_the_old_file_and_no_other(refused, metri
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("advmetric.cli.output.os.fsync", fail)
+    monkeypatch.setattr("os.fsync", fail)
     said = refused(1, "transform", "vehicle.metric.npz", "vehicle.csv", "--out", out)
     assert "No space left on device" in said
     assert (work / out).read_text() == "old"

@@ -7,15 +7,16 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DAMAGE", "damaged", "read_archive", "write_archive", "write_arrays"]
+__all__ = ["DAMAGE", "damaged", "read_archive", "whole_file", "write_archive", "write_arrays"]
 
 Arrays = Mapping[str, NDArray[Any]]
 _VERSION = 1
@@ -23,21 +24,28 @@ DAMAGE = (OSError, EOFError, KeyError, TypeError, ValueError, RuntimeError, Memo
 """What NumPy and zipfile raise on bytes that are no archive, or one with flaws."""
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: Arrays) -> None:
-    """Write an npz file so that ``path`` is at every moment absent, the old file or the whole new one."""
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A stream to a file that is at every moment absent, the old one or the whole new one."""
     target = Path(path)
     # A name of its own for each writer, and not mkstemp's: its files are closed to other users.
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         with unfinished.open("xb") as stream:
-            contents: dict[str, Any] = dict(arrays)
-            np.savez(stream, **contents)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(unfinished, target)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Arrays) -> None:
+    """Write an npz file, whole or not at all."""
+    contents: dict[str, Any] = dict(arrays)
+    with whole_file(path) as stream:
+        np.savez(stream, **contents)
 
 
 def write_archive(path: str | os.PathLike[str], kind: str, facts: Mapping[str, Any], arrays: Arrays) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import secrets
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..archive import whole_file
 from .options import wrong
 from .tables import PARQUET, TEXT, pyarrow
 
@@ -61,21 +59,6 @@ def check_output(path: Path, *, suffixes: Sequence[str], inputs: Sequence[Path |
         raise ValueError(f"{path} is not a regular file, so it cannot be replaced by the output.")
 
 
-@contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """A stream to a file beside ``path`` that takes its place when all is written, and vanishes on failure."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def merged(kept: Mapping[str, NDArray], added: Mapping[str, NDArray], source: Path) -> dict[str, NDArray]:
     """The columns of the input that are kept and those added; a name must not occur twice."""
     twice = sorted(set(kept) & set(added))
@@ -87,7 +70,7 @@ def merged(kept: Mapping[str, NDArray], added: Mapping[str, NDArray], source: Pa
 def write_columns(path: Path, columns: Mapping[str, NDArray]) -> None:
     """Write columns as CSV, Parquet or npz, by the suffix of ``path``."""
     suffix = path.suffix.lower()
-    with _whole(path) as stream:
+    with whole_file(path) as stream:
         if suffix == ".npz":
             plain = {name: _without_objects(values) for name, values in columns.items()}
             np.savez_compressed(stream, **plain)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ import scipy
 import sklearn
 
 from .. import __version__
+from ..archive import whole_file
 from . import ablation, synthetic
 from .figures import (
     against_figure,
@@ -95,10 +96,8 @@ def write_report(folder: Path, *, notes: Sequence[str] = (), command: str = "adv
 
 
 def _write(target: Path, text: str) -> Path:
-    """Whole or not at all."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, target)
+    with whole_file(target) as stream:
+        stream.write(text.encode())
     return target
 
 
