@@ -12,7 +12,7 @@ help:  ## list the commands
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,plots,fast,ot]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,plots,report,tables,fast,ot]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml
@@ -29,10 +29,11 @@ test: $(VENV)/.dev  ## run the tests
 test-slow: $(VENV)/.dev  ## run the slow tests too (minutes)
 	$(TEST) -m "slow or not slow"
 
-lint: $(VENV)/.dev  ## ruff and mypy
+lint: $(VENV)/.dev  ## ruff, mypy and the rule of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev  ## print the performance ratios
 	$(BIN)/python benchmarks/run.py

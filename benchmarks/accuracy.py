@@ -27,8 +27,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import AML, AMLCV, GMML, Euclidean, load_dataset
-from advmetric.neighbors import knn_predict
-from advmetric.progress import progress
+from advmetric.metric.knn import knn_predict
+from advmetric.utils.progress import progress
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import AML, RandomPairs, load_dataset
-from advmetric.aml.adversary import Adversary, make_adversary
-from advmetric.aml.objective import evaluate
-from advmetric.aml.solvers import projected_gradient
-from advmetric.linalg import project_spd
-from advmetric.supervision import Pairs
+from advmetric.algorithms.aml.adversary import Adversary, make_adversary
+from advmetric.algorithms.aml.objective import evaluate
+from advmetric.algorithms.aml.solvers import projected_gradient
+from advmetric.linalg.spd import project_spd
+from advmetric.pairs.data import Pairs
 
 Array = NDArray[np.float64]
 

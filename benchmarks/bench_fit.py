@@ -14,8 +14,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import AML, GMML, load_dataset
-from advmetric.moments import Moments
-from advmetric.supervision import all_pairs_scatter
+from advmetric.learners.moments import Moments
+from advmetric.pairs.scatter import all_pairs_scatter
 
 DIMENSIONS = (16, 50, 100, 200, 400, 784)
 GRID = tuple(product((0.1, 0.5), (1.0, 100.0), (0.01, 1.0, 100.0)))

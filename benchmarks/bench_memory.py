@@ -16,7 +16,8 @@ import numpy as np
 from harness import Row
 
 from advmetric import AML
-from advmetric.supervision import Pairs, pairs_scatter
+from advmetric.pairs.data import Pairs
+from advmetric.pairs.scatter import pairs_scatter
 
 GB = 1e9
 

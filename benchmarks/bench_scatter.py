@@ -8,7 +8,9 @@ import numpy as np
 from bench_fit import digits
 from harness import Row, interleaved
 
-from advmetric.supervision import AllPairs, BalancedPairs, Pairs, Scatter, all_pairs_scatter, pairs_scatter
+from advmetric.pairs.data import Pairs, Scatter
+from advmetric.pairs.samplers import AllPairs, BalancedPairs
+from advmetric.pairs.scatter import all_pairs_scatter, pairs_scatter
 
 
 def stacked_scatter(pairs: Pairs) -> Scatter:

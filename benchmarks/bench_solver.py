@@ -10,10 +10,11 @@ from harness import Row, count_calls
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import load_dataset
-from advmetric.aml.estimator import solve
-from advmetric.aml.objective import Evaluation
-from advmetric.moments import Moments
-from advmetric.supervision import all_pairs_scatter
+from advmetric.algorithms.aml.objective import Evaluation
+from advmetric.algorithms.aml.adversary import make_adversary
+from advmetric.algorithms.aml.problem import solve
+from advmetric.learners.moments import Moments
+from advmetric.pairs.scatter import all_pairs_scatter
 
 TS = (0.0, 0.1, 0.25, 0.5, 0.75)
 ALPHAS = tuple(10.0**power for power in range(-3, 4))
@@ -30,7 +31,7 @@ def rows(fast: bool = False) -> Iterator[Row]:
         iterations, products, unsolved = [], [], 0
         for t, alpha, beta in grid:
             with count_calls(Evaluation, "hessian_product") as calls:
-                solution = solve(moments, alpha=alpha, beta=beta, t=t, tol=tol)
+                solution = solve(moments, make_adversary("derived", alpha, beta), t=t, tol=tol)
             iterations.append(solution.n_iter)
             products.append(calls[0])
             unsolved += not solution.converged

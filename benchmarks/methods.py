@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from advmetric import load_dataset, methods
 from advmetric.experiments.protocol import tuned
-from advmetric.neighbors import knn_predict
+from advmetric.metric.knn import knn_predict
 
 KNOWN = {method.name: method for method in methods()}
 BASE = {"n": 4_000, "N": 20_000, "d": 20}

@@ -46,10 +46,10 @@ def compare(name: str, n_pairs: int, sweeps: int, gamma: float, repeats: int) ->
     from sklearn.preprocessing import StandardScaler
 
     from advmetric import load_dataset
-    from advmetric.baselines import itml
-    from advmetric.bounds import percentile_bounds
-    from advmetric.neighbors import knn_predict
-    from advmetric.supervision import RandomPairs
+    from advmetric.algorithms.itml import solvers as itml
+    from advmetric.metric.knn import knn_predict
+    from advmetric.pairs.bounds import percentile_bounds
+    from advmetric.pairs.samplers import RandomPairs
 
     data = load_dataset(name)
     X, X_test, y, y_test = train_test_split(data.X, data.y, test_size=0.2, random_state=0, stratify=data.y)
@@ -118,7 +118,7 @@ def main() -> int:
     if "ADVMETRIC_AMONG_PEERS" not in os.environ:
         return run_among_peers()
     warnings.simplefilter("ignore")
-    from advmetric.baselines import itml
+    from advmetric.algorithms.itml import solvers as itml
 
     if options.no_numba:
         itml._compiled_visit = lambda: None  # type: ignore[assignment]

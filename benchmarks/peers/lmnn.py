@@ -41,7 +41,7 @@ def peers_python() -> Path:
 def fit(solver: str, X: Any, y: Any) -> tuple[Any, str]:
     """Components learned by one solver, and how it ended."""
     if solver.startswith("advmetric"):
-        from advmetric.baselines.lmnn import LMNN
+        from advmetric.algorithms.lmnn.estimator import LMNN
 
         # "coarse" stops about where metric-learn does, which knows no gap.
         ours = LMNN(n_neighbors=K, push=PUSH, tol={"advmetric": 5e-3, "advmetric coarse": 4e-2}[solver]).fit(X, y)
@@ -72,8 +72,8 @@ def work(solver: str, name: str) -> None:
     from sklearn.preprocessing import StandardScaler
 
     from advmetric import load_dataset
-    from advmetric.baselines.lmnn import lmnn_objective
-    from advmetric.neighbors import knn_predict
+    from advmetric.algorithms.lmnn.estimator import lmnn_objective
+    from advmetric.metric.knn import knn_predict
 
     warnings.simplefilter("ignore")
     data = load_dataset(name)

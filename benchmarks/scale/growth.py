@@ -38,8 +38,9 @@ from bench_memory import _status
 from harness import machine_facts
 
 from advmetric import AML
-from advmetric.moments import Moments
-from advmetric.supervision import Scatter, all_pairs_scatter
+from advmetric.learners.moments import Moments
+from advmetric.pairs.data import Scatter
+from advmetric.pairs.scatter import all_pairs_scatter
 
 CLASSES, BATCH = 10, 65_536
 TABLES: dict[str, tuple[str, float, tuple[int, ...], tuple[int, ...]]] = {

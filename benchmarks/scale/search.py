@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness import Row, _affinity, format_row, header, machine_facts
 from sklearn.neighbors import NearestNeighbors
 
-from advmetric import AML, MetricIndex, faiss_stage
+from advmetric import AML, MetricIndex
+from advmetric.metric import faiss_stage
 
 
 def mixture(n: int, d: int, classes: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

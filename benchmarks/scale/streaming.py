@@ -24,7 +24,7 @@ from bench_memory import _status
 from harness import Row, format_row, header, interleaved, machine_facts
 
 from advmetric import AML
-from advmetric.streaming import slices
+from advmetric.pairs.batches import slices
 
 
 def write(folder: Path, rows: int, features: int, classes: int, dtype: str, chunk: int = 1 << 18) -> None:

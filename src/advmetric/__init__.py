@@ -4,21 +4,21 @@ Adversarial Metric Learning (Chen et al., IJCAI 2018) and the methods it is comp
 scikit-learn interface for class labels and for pairs.
 """
 
-from .aml import AML, AMLCV
-from .baselines.drift import DRIFT
-from .baselines.drml import DRML
-from .baselines.erml import ERML
-from .baselines.euclidean import Euclidean
-from .baselines.flatgeo import FlatGeo
-from .baselines.gmml import GMML
-from .baselines.itml import ITML
-from .baselines.lmnn import LMNN
-from .baselines.rvml import RVML, KernelRVML
+from .algorithms.aml import AML, AMLCV
+from .algorithms.drift import DRIFT
+from .algorithms.drml import DRML
+from .algorithms.erml import ERML
+from .algorithms.euclidean import Euclidean
+from .algorithms.flatgeo import FlatGeo
+from .algorithms.gmml import GMML
+from .algorithms.itml import ITML
+from .algorithms.lmnn.estimator import LMNN
+from .algorithms.registry import Method, methods
+from .algorithms.rvml import RVML, KernelRVML
 from .datasets import list_datasets, load_dataset
-from .metric import Mahalanobis
-from .registry import Method, methods
-from .search import MetricIndex
-from .supervision import AllPairs, BalancedPairs, NeighborPairs, RandomPairs
+from .metric.index import MetricIndex
+from .metric.mahalanobis import Mahalanobis
+from .pairs.samplers import AllPairs, BalancedPairs, NeighborPairs, RandomPairs
 
 __version__ = "0.1.0"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .linalg import Matrix
-from .supervision import Pairs
+from .pairs.data import Pairs
+from .utils.typing import Matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,6 +169,4 @@ def _cliques(ordered: NDArray[np.floating], difference: float) -> list[tuple[int
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
-    return plt.gca()
+    return require("matplotlib.pyplot", "plotting").gca()

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from advmetric import load_dataset
+from advmetric.algorithms.registry import Method
 from advmetric.experiments import protocol
-from advmetric.experiments.protocol import Plan, contenders, made, split, tuned
-from advmetric.registry import Method
+from advmetric.experiments.engine.plan import Plan
+from advmetric.experiments.protocol import contenders, split
 
 BY_NAME = contenders()
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from advmetric.optimize.lbfgs import minimize_factor
+from advmetric.optimize.lbfgs import minimize_lbfgs
 
 
 class Quartic:
@@ -21,9 +21,9 @@ class Quartic:
 
 def test_it_finds_the_minimum_and_keeps_the_shape():
     function = Quartic()
-    found = minimize_factor(function, np.eye(5, 4), max_iter=500, tol=1e-15)
-    assert found.L.shape == (5, 4)
-    np.testing.assert_allclose(found.L.T @ found.L, function.target, atol=1e-5)
+    found = minimize_lbfgs(function, np.eye(5, 4), max_iter=500, tol=1e-15)
+    assert found.x.shape == (5, 4)
+    np.testing.assert_allclose(found.x.T @ found.x, function.target, atol=1e-5)
     assert found.converged
     assert not found.exhausted
     assert "CONVERGENCE" in found.message
@@ -32,23 +32,23 @@ def test_it_finds_the_minimum_and_keeps_the_shape():
 def test_the_history_starts_at_the_start_ends_at_the_end_and_never_rises():
     function = Quartic()
     seen = []
-    found = minimize_factor(
-        function, np.eye(4), max_iter=500, tol=1e-10, monitor=lambda k, value: seen.append((k, value))
+    found = minimize_lbfgs(
+        function, np.eye(4), max_iter=500, tol=1e-10, monitor=lambda k, value, _: seen.append((k, value))
     )
     assert found.objective[0] == function(np.eye(4))[0]
-    assert found.objective[-1] == pytest.approx(function(found.L)[0], rel=1e-12)
+    assert found.objective[-1] == pytest.approx(function(found.x)[0], rel=1e-12)
     assert np.all(np.diff(found.objective) <= 0)
     assert seen == list(enumerate(found.objective))[1:]
 
 
 def test_no_point_is_evaluated_twice_in_a_row():
     function = Quartic()
-    minimize_factor(function, np.eye(4), max_iter=5, tol=0.0)
+    minimize_lbfgs(function, np.eye(4), max_iter=5, tol=0.0)
     assert all(np.any(a != b) for a, b in zip(function.calls, function.calls[1:], strict=False))
 
 
 def test_stopping_at_max_iter_is_told():
-    found = minimize_factor(Quartic(), np.eye(4), max_iter=3, tol=0.0)
+    found = minimize_lbfgs(Quartic(), np.eye(4), max_iter=3, tol=0.0)
     assert len(found.objective) == 4
     assert found.exhausted
     assert not found.converged
@@ -57,19 +57,19 @@ def test_stopping_at_max_iter_is_told():
 
 @pytest.mark.parametrize("size", [1e-12, 1e12])
 def test_the_scale_of_the_objective_changes_nothing(size):
-    plain, scaled = (minimize_factor(Quartic(s), np.eye(4), max_iter=100, tol=1e-8) for s in (1.0, size))
+    plain, scaled = (minimize_lbfgs(Quartic(s), np.eye(4), max_iter=100, tol=1e-8) for s in (1.0, size))
     assert len(plain.objective) == len(scaled.objective)
-    np.testing.assert_allclose(scaled.L, plain.L, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(scaled.x, plain.x, rtol=1e-6, atol=1e-9)
 
 
 def test_a_start_without_slope_is_the_end():
-    found = minimize_factor(lambda L: (0.0, np.zeros_like(L)), np.eye(2), max_iter=10, tol=1e-8)
+    found = minimize_lbfgs(lambda L: (0.0, np.zeros_like(L)), np.eye(2), max_iter=10, tol=1e-8)
     assert found.converged
-    np.testing.assert_array_equal(found.L, np.eye(2))
+    np.testing.assert_array_equal(found.x, np.eye(2))
     assert found.objective == [0.0]
 
 
 def test_a_wrong_gradient_ends_as_neither_converged_nor_exhausted():
-    found = minimize_factor(lambda L: (float(np.sum(L**2)), -2.0 * L), np.eye(2), max_iter=50, tol=1e-12)
+    found = minimize_lbfgs(lambda L: (float(np.sum(L**2)), -2.0 * L), np.eye(2), max_iter=50, tol=1e-12)
     assert not found.converged
     assert not found.exhausted

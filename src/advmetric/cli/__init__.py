@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
+
+from advmetric.utils.optional import is_installed
 
 __all__ = ["main"]
 
@@ -12,16 +13,9 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; the arguments are those of the process unless given."""
     for needed in ("typer", "rich"):
-        if not _installed(needed):
+        if not is_installed(needed):
             print(f'error: the command line needs {needed}: pip install "advmetric[cli]"', file=sys.stderr)
             return 1
     from .app import run
 
     return run(sys.argv[1:] if arguments is None else list(arguments))
-
-
-def _installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ValueError:  # what find_spec raises for a module that is switched off in sys.modules
-        return False

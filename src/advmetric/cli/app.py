@@ -11,13 +11,16 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import __version__
-from .evaluate import evaluate
-from .fit import fit
-from .listing import datasets, methods
-from .measure import distance, transform
-from .reproduce import report, reproduce
-from .verify import verify
+from advmetric import __version__
+from advmetric.utils.errors import UsageError
+from advmetric.utils.optional import MissingDependencyError
+
+from .commands.evaluate import evaluate
+from .commands.fit import fit
+from .commands.listing import datasets, methods
+from .commands.measure import distance, transform
+from .commands.reproduce import report, reproduce
+from .commands.verify import verify
 
 __all__ = ["app", "run"]
 
@@ -149,6 +152,10 @@ def _told(error: Exception) -> tuple[str, int]:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context is not None else ""
         return f"{error.format_message().rstrip('.')}{hint}", int(getattr(error, "exit_code", 2))
+    if isinstance(error, UsageError):
+        return f"Invalid value for {error.option}: {str(error).rstrip('.')}", 2
+    if isinstance(error, MissingDependencyError):
+        return str(error), 1
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 1
     if isinstance(error, MemoryError):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-__all__ = ["AsJson", "Data", "Delimiter", "Drop", "Label", "MetricFile", "PairsColumn", "kind_of", "nearest", "wrong"]
+__all__ = ["AsJson", "Data", "Delimiter", "Drop", "Label", "MetricFile", "PairsColumn", "kind_of", "wrong"]
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV, Parquet or npz file.", show_default=False)]
 MetricFile = Annotated[
@@ -36,13 +34,6 @@ def wrong(message: str, option: str) -> NoReturn:
     raise typer.BadParameter(message, param_hint=option)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """' Did you mean …?' if a known name is near, else ''."""
-    folded = {other.lower(): other for other in known}
-    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.5)
-    return f" Did you mean {folded[close[0]]!r}?" if close else ""
-
-
 def kind_of(path: Path, label: str | None, pairs: str | None) -> str:
     """Whether a file is to be read as "points" or as "pairs"; npz files say so themselves if the options do not."""
     if label is not None and pairs is not None:
@@ -50,7 +41,7 @@ def kind_of(path: Path, label: str | None, pairs: str | None) -> str:
     if label is None and pairs is None:
         if path.suffix.lower() != ".npz":
             wrong("say which column holds the class labels, or +1 and -1 for pairs", "--label / --pairs")
-        from .data import holds_pairs
+        from advmetric.io.samples import holds_pairs
 
         return "pairs" if holds_pairs(path) else "points"
     return "points" if pairs is None else "pairs"

@@ -17,9 +17,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..archive import whole_file
+from advmetric.io.tables import PARQUET, TEXT, pyarrow
+from advmetric.utils.archive import atomic_write
+
 from .options import wrong
-from .tables import PARQUET, TEXT, pyarrow
 
 __all__ = ["check_output", "merged", "show", "show_json", "write_columns", "write_csv"]
 
@@ -70,7 +71,7 @@ def merged(kept: Mapping[str, NDArray], added: Mapping[str, NDArray], source: Pa
 def write_columns(path: Path, columns: Mapping[str, NDArray]) -> None:
     """Write columns as CSV, Parquet or npz, by the suffix of ``path``."""
     suffix = path.suffix.lower()
-    with whole_file(path) as stream:
+    with atomic_write(path) as stream:
         if suffix == ".npz":
             plain = {name: _without_objects(values) for name, values in columns.items()}
             np.savez_compressed(stream, **plain)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """Labelled datasets: six bundled, the others from a data home or OpenML; and pairs for verification."""
 
-from advmetric.datasets.loader import load_dataset
-from advmetric.datasets.registry import DatasetInfo, list_datasets
-from advmetric.datasets.verification import VerificationSet, list_verification, load_verification
+from .loader import load_dataset
+from .registry import DatasetInfo, list_datasets
+from .verification import VerificationSet, list_verification, load_verification
 
 __all__ = [
     "DatasetInfo",

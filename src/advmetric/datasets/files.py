@@ -1,16 +1,14 @@
 """Dataset files: reading with checks, writing in one step, and a checksum of the content."""
 
 import hashlib
-import os
-import zipfile
-import zlib
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmetric.datasets.registry import DatasetInfo
+from advmetric.utils.archive import DamagedFileError, atomic_write, read_arrays
+
+from .registry import DatasetInfo
 
 Points = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -74,35 +72,17 @@ def check_arrays(
     return points, y.astype(np.int64)
 
 
-def read_npz(stream: IO[bytes], info: DatasetInfo, place: str) -> tuple[Points, Labels]:
-    """Read X and y from an open ``.npz`` file and check them; nothing is unpickled."""
+def read_npz(path: Path, info: DatasetInfo) -> tuple[Points, Labels]:
+    """Read X and y from an npz file and check them."""
     try:
-        archive = np.load(stream, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array")
-        with archive:
-            absent = {"X", "y"}.difference(archive.files)
-            if absent:
-                raise ValueError(f"it has no array {' and no array '.join(sorted(absent))}")
-            X, y = archive["X"], archive["y"]
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{place} is not a readable npz file with plain arrays X and y ({error}); "
-            "it may be truncated: write it anew with np.savez_compressed(path, X=X, y=y)"
-        ) from error
-    return check_arrays(np.asarray(X), np.asarray(y), info, place)
+        arrays = read_arrays(path, ("X", "y"))
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error} Write it anew with np.savez_compressed(path, X=X, y=y).") from error
+    return check_arrays(arrays["X"], arrays["y"], info, str(path))
 
 
 def write_npz(path: Path, X: Points, y: Labels) -> None:
-    """Write X and y so that `path` is at every moment absent, the old file or the whole new one."""
+    """Write X and y atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A name of its own for every process, and no mkstemp: its files are closed to other users of a shared data home.
-    unfinished = path.with_name(f".{path.stem}-{os.getpid()}.part")
-    try:
-        # Through a stream: given a name, NumPy would append ".npz" to it.
-        with unfinished.open("wb") as stream:
-            np.savez_compressed(stream, X=X, y=y)
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+    with atomic_write(path) as stream:
+        np.savez_compressed(stream, X=X, y=y)

@@ -1,16 +1,16 @@
 """`load_dataset`: from a name to points and labels."""
 
 import os
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from advmetric.datasets import openml
-from advmetric.datasets.files import Labels, Points, read_npz, write_npz
-from advmetric.datasets.registry import DatasetInfo, find_info
+from . import openml
+from .files import Labels, Points, read_npz, write_npz
+from .registry import DatasetInfo, find_info
 
 ENVIRONMENT_VARIABLE = "ADVMETRIC_DATA"
 BUNDLE = files("advmetric.datasets") / "data"
@@ -79,7 +79,7 @@ def load_dataset(
     info = find_info(name)
     if missing not in ("drop", "keep", "median"):
         raise ValueError(f"missing must be 'drop', 'keep' or 'median', got {missing!r}")
-    X, y, source = _find(info, _data_home(data_home), download)
+    X, y, source = _find(info, find_data_home(data_home), download)
     X, y, remark = _treat_missing(X, y, missing)
     return Bunch(
         X=X,
@@ -96,7 +96,7 @@ def load_dataset(
     )
 
 
-def _data_home(argument: str | os.PathLike[str] | None) -> Path | None:
+def find_data_home(argument: str | os.PathLike[str] | None) -> Path | None:
     """Return the data home that the argument or else the environment names; None if neither does."""
     chosen = os.environ.get(ENVIRONMENT_VARIABLE) or None if argument is None else argument
     if chosen is None:
@@ -111,14 +111,13 @@ def _find(info: DatasetInfo, home: Path | None, may_download: bool) -> tuple[Poi
     """Look for a dataset in the package, the data home and OpenML; return it whole, and its source."""
     bundled = BUNDLE / f"{info.name}.npz"
     if info.bundled and bundled.is_file():
-        with bundled.open("rb") as stream:
-            return *read_npz(stream, info, f"bundled {info.name}.npz"), "bundled"
+        with as_file(bundled) as path:
+            return *read_npz(path, info), "bundled"
 
     if home is not None:
         for path in (home / file for file in info.files):
             if path.is_file():
-                with path.open("rb") as stream:
-                    return *read_npz(stream, info, str(path)), "data home"
+                return *read_npz(path, info), "data home"
 
     reason = "OpenML was not asked because download=False"
     if info.openml_id is None:

@@ -5,8 +5,8 @@ from http.client import HTTPException
 import numpy as np
 from numpy.typing import NDArray
 
-from advmetric.datasets.files import Labels, Points, check_arrays, content_checksum
-from advmetric.datasets.registry import DatasetInfo
+from .files import Labels, Points, check_arrays, content_checksum
+from .registry import DatasetInfo
 
 
 def mnist_4000_rows(digits: Labels) -> NDArray[np.intp]:

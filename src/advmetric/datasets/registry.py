@@ -1,7 +1,8 @@
 """The table of datasets: what each one is, where it comes from and how to recognise it."""
 
-import difflib
 from dataclasses import dataclass
+
+from advmetric.utils.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,6 +325,5 @@ def find_info(name: str) -> DatasetInfo:
         raise TypeError(f"name must be a string such as 'vehicle', got {type(name).__name__}")
     if name in REGISTRY:
         return REGISTRY[name]
-    closest = difflib.get_close_matches(name.lower().replace("_", "-"), REGISTRY, n=1, cutoff=0.5)
-    hint = f" Did you mean {closest[0]!r}?" if closest else ""
+    hint = did_you_mean(name, REGISTRY)
     raise ValueError(f"name: there is no dataset {name!r}.{hint} Known names: {', '.join(REGISTRY)}.")

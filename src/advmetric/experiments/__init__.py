@@ -1,1 +1,1 @@
-"""The comparisons behind the report: same splits, same scaling, tuning inside the training part only."""
+"""The paper's experiments: an engine that runs and stores tasks, one file per study, and the report."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 
-from . import classification, verification
-from .catalog import GROUPS, plan_tasks, work
-from .protocol import Plan
-from .report import write_report
-from .runner import Display, run_tasks
-from .store import Store
+from advmetric.utils.optional import require
+
+from .catalogue import GROUPS, STUDIES, plan_tasks, run_task
+from .engine.plan import Plan
+from .engine.runner import Display, run_tasks
+from .engine.store import Store
+from .report.page import write_report
 
 __all__ = ["command_line", "reproduce"]
 
@@ -29,34 +30,20 @@ def reproduce(
     """Make the runs that ``out`` does not have yet, and write the report there; return its path.
 
     Interrupt it in any way and call it again: finished runs are kept. ``dask`` is the address of a scheduler whose
-    workers are to make them; they must see the folder ``out``.
+    workers are to make them; they must see the folder ``out`` and the plan's data home.
     """
-    if find_spec("matplotlib") is None:
-        raise ModuleNotFoundError('the report draws with matplotlib: pip install "advmetric[plots]"')
+    for needed in ("matplotlib", "jinja2"):
+        require(needed, "the report")
+    work = partial(run_task, data_home=None if plan.data_home is None else plan.data_home.resolve())
     run_tasks(
         plan_tasks(plan, groups), work, Store(out), jobs=jobs, retry_failed=retry_failed, display=display, dask=dask
     )
-    return write_report(out, notes=missing_sets(plan, groups), command=command_line(plan, groups))
-
-
-def missing_sets(plan: Plan, groups: Sequence[str]) -> list[str]:
-    """A sentence for each of the paper's sets that a table goes without."""
-    if plan.datasets:
-        return []
-    quick, found = plan.profile == "quick", []
-    if "table1" in groups:
-        _, missing = classification.available(bundled_only=quick)
-        found += [f"{name} is not in Table 1: {why}" for name, why in missing.items()]
-    if "roc" in groups and quick:
-        found.append("Faces and patches are not bundled: the quick run verifies letters and digits of unseen classes.")
-    elif "roc" in groups:
-        _, missing = verification.available(verification.SETS)
-        found += [f"{name} is not among the verification sets: {why}" for name, why in missing.items()]
-    return found
+    notes = [line for study in STUDIES.values() if study.group in groups for line in study.missing(plan)]
+    return write_report(out, notes=notes, command=command_line(plan, groups))
 
 
 def command_line(plan: Plan, groups: Sequence[str]) -> str:
-    """The command that asks for this."""
+    """Return the command that asks for this."""
     words = ["advmetric reproduce", *(groups if set(groups) != set(GROUPS) else ["all"])]
     if plan.profile == "quick":
         words.append("--quick")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..archive import DAMAGE, write_arrays
+from advmetric.utils.archive import DamagedFileError, read_arrays, write_arrays
 
 __all__ = ["cache_folder", "cached"]
 
@@ -116,17 +116,16 @@ def _plain(value: Any) -> Any:
 def _read(path: Path, key: str, rows: int) -> NDArray[Any] | None:
     """The features in a file; None, with a line in the log, if it is absent or damaged."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            # The archive's own CRC-32 is checked while the array is read.
-            features, written = archive["features"], str(archive["key"])
-        if written != key or len(features) != rows:
-            raise ValueError("other features than its name says")
+        # The archive's own CRC-32 is checked while the array is read.
+        arrays = read_arrays(path, ("features", "key"))
+        if str(arrays["key"]) != key or len(arrays["features"]) != rows:
+            raise DamagedFileError(f"{path} holds other features than its name says.")
     except FileNotFoundError:
         return None
-    except DAMAGE as error:
-        _log.warning("cached features %s are damaged (%s): computing them again", path, error)
+    except (DamagedFileError, OSError) as error:
+        _log.warning("cached features are damaged (%s): computing them again", error)
         return None
-    return np.asarray(features)
+    return arrays["features"]
 
 
 def _write(path: Path, key: str, features: NDArray[Any]) -> None:

@@ -12,9 +12,11 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from ..checks import check_number
-from ..linalg import Matrix
-from ..progress import progress
+from advmetric.utils.optional import require
+from advmetric.utils.parameters import Real
+from advmetric.utils.progress import progress
+from advmetric.utils.typing import Matrix
+
 from .images import check_uint8_images
 
 __all__ = ["dense_sift", "keypoint_grid", "sift_pipeline"]
@@ -78,7 +80,7 @@ def dense_sift(
     """
     images = check_uint8_images(images)
     grid = keypoint_grid(images.shape[1:], step, sizes)
-    _opencv()
+    require("cv2", "dense_sift")
     starts = range(0, len(images), _BLOCK)
     blocks = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
         delayed(_describe)(images[start : start + _BLOCK], grid, root, mirror) for start in starts
@@ -91,12 +93,12 @@ def dense_sift(
 
 def keypoint_grid(shape: tuple[int, ...], step: float, sizes: float | Sequence[float]) -> Matrix:
     """Keypoints (x, y, window width) of an image of (h, w) pixels."""
-    check_number("step", step, 0, open_low=True)
+    Real(0.0, open_low=True)("step", step)
     widths = list(np.atleast_1d(np.asarray(sizes, dtype=object)))
     if not widths:
         raise ValueError("sizes is empty; give at least one width of a window.")
     for size in widths:
-        check_number("sizes", size, 4)  # a bin of the 4 x 4 needs a pixel
+        Real(4.0)("sizes", size)  # a bin of the 4 x 4 needs a pixel
         if size > min(shape):
             raise ValueError(f"sizes has {size:g}, wider than the images ({shape[0]} x {shape[1]} pixels).")
     (height, width), keypoints = shape, []
@@ -112,17 +114,9 @@ def _centres(length: int, width: float, step: float) -> Matrix:
     return np.asarray((length - 1) / 2 + step * (np.arange(count) - (count - 1) / 2), dtype=np.float64)
 
 
-def _opencv() -> Any:
-    try:
-        import cv2
-    except ImportError as error:
-        raise ModuleNotFoundError('dense_sift needs OpenCV: pip install "advmetric[vision]"') from error
-    return cv2
-
-
 def _describe(images: NDArray[np.uint8], grid: Matrix, root: bool, mirror: bool) -> NDArray[np.floating[Any]]:
     """Rows (n, 128 k) of a block of images."""
-    cv2 = _opencv()
+    cv2 = require("cv2", "dense_sift")
     sift = cv2.SIFT_create(sigma=_BLUR)
     keypoints = [cv2.KeyPoint(x, y, width / _WINDOW, 0.0) for x, y, width in grid.tolist()]
     rows = np.stack([sift.compute(np.ascontiguousarray(image), keypoints)[1] for image in images])

@@ -12,9 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..archive import read_archive, write_archive
-from ..checks import check_choice, check_number, check_whole, index_pairs, pair_labels
-from ..progress import progress, progress_logger
+from advmetric.pairs.checks import check_index_pairs, check_pair_labels
+from advmetric.utils.archive import read_archive, write_archive
+from advmetric.utils.optional import require
+from advmetric.utils.parameters import Choice, Real, Whole
+from advmetric.utils.progress import get_logger, progress
+
 from .holdout import split_pairs
 from .images import check_grey_images, normalise_patches
 
@@ -108,8 +111,8 @@ class SiameseNet(BaseEstimator):
         images = check_grey_images(images)
         if min(images.shape[1:]) < _SMALLEST:
             raise ValueError(f"images are {images.shape[1:]} pixels; at least {_SMALLEST} x {_SMALLEST} are needed.")
-        indices = np.column_stack(index_pairs(pairs, len(images)))
-        kinds = pair_labels(labels, len(indices))
+        indices = np.column_stack(check_index_pairs(pairs, len(images)))
+        kinds = check_pair_labels(labels, len(indices))
         for kind, name in ((1, "similar"), (-1, "dissimilar")):
             if np.sum(kinds == kind) < 2:
                 raise ValueError(f"labels has one {name} pair; two are needed: one is held out.")
@@ -134,8 +137,8 @@ class SiameseNet(BaseEstimator):
         self.history_ = {"loss": losses, "held_out_loss": held_losses}
         self.best_epoch_ = int(np.argmin(held_losses))
         self.disjoint_ = disjoint
-        if log := progress_logger(self.verbose):
-            log(
+        if self.verbose:
+            get_logger().info(
                 f"SiameseNet {'stopped early' if early else 'ended'} after {len(losses)} epochs; "
                 f"best {self.best_epoch_ + 1}, held-out loss {held_losses[self.best_epoch_]:.4f}; "
                 f"{len(held)} pairs held out, {'of unseen points' if disjoint else 'of points seen in training'}"
@@ -153,10 +156,10 @@ class SiameseNet(BaseEstimator):
 
     def _check_params(self) -> None:
         for name in ("embedding", "epochs", "batch_size", "patience"):
-            check_whole(name, getattr(self, name), 1)
-        check_number("margin", self.margin, 0, 2, open_low=True)
-        check_number("lr", self.lr, 0, open_low=True)
-        check_choice("loss", self.loss, ("contrastive", "triplet"))
+            Whole(1)(name, getattr(self, name))
+        Real(0.0, 2.0, open_low=True)("margin", self.margin)
+        Real(0.0, open_low=True)("lr", self.lr)
+        Choice("contrastive", "triplet")("loss", self.loss)
 
     # --- files: a zip of plain arrays with a checksum; no pickle ---------------------------------------
 
@@ -182,17 +185,16 @@ class SiameseNet(BaseEstimator):
         ValueError
             If the file is not a network of advmetric, was changed or cut short, or comes from a newer version.
         """
-        facts, weights = read_archive(path, "a network")
-        net = cls(**facts["params"])
-        net.__dict__.update(facts["fitted"], weights_={name: weights[name] for name in facts["names"]})
-        net.image_shape_ = tuple(net.image_shape_)
-        return net
+        with read_archive(path, "a network") as (facts, weights):
+            net = cls(**facts["params"])
+            net.__dict__.update(facts["fitted"], weights_={name: weights[name] for name in facts["names"]})
+            net.image_shape_ = tuple(net.image_shape_)
+            return net
 
 
 def _network() -> ModuleType:
-    """The torch part, imported only now."""
-    try:
-        from . import network
-    except ImportError as error:
-        raise ModuleNotFoundError('SiameseNet needs torch: pip install "advmetric[deep]"') from error
+    """Return the torch part, imported only now."""
+    require("torch", "SiameseNet")
+    from . import network
+
     return network

@@ -1,1 +1,1 @@
-"""Solvers that several methods share: pure functions of a value-and-gradient callable."""
+"""Solvers that several methods share: functions of a value-and-gradient callable, with one type of result."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FistaResult", "fista", "project_psd_ball"]
+from .result import Monitor, Result
+
+__all__ = ["fista", "project_psd_ball"]
 
 Array = NDArray[np.float64]
 _GROWTH = 2.0
@@ -16,19 +18,6 @@ _SHRINK = 0.5
 _MAX_HALVINGS = 60
 _BLUR = 1e-10
 """Relative differences of values below this are taken for rounding."""
-
-
-@dataclass(frozen=True)
-class FistaResult:
-    """Where :func:`fista` ended."""
-
-    x: Array
-    objective: list[float]
-    """Value at the start and after each iteration; never rises (nor counts rises by rounding)."""
-    residual: float
-    """‖x - prox(x - s∇f(x))‖/s at the last check, times ‖x‖/|F|."""
-    converged: bool
-    message: str
 
 
 def fista(
@@ -40,8 +29,8 @@ def fista(
     step: float = 1.0,
     tol: float = 1e-6,
     max_iter: int = 1000,
-    monitor: Callable[[int, float, float], None] | None = None,
-) -> FistaResult:
+    monitor: Monitor | None = None,
+) -> Result[Array]:
     """Minimise F(x) = f(x) + g(x), f smooth, g simple (a projection for constraints).
 
     Steps go from an extrapolated point y to z = prox(y - s∇f(y)); s is halved until f lies below its
@@ -120,7 +109,7 @@ def fista(
         if monitor:
             monitor(iteration, objective[-1], residual)
         if residual <= tol:
-            return FistaResult(z, objective, residual, True, "")
+            return Result(z, objective, True, "the residual is below tol", residual)
         move = z - x
         uphill = float(np.vdot(shift, move)) > 0.0
         if uphill:
@@ -139,7 +128,7 @@ def fista(
                 y, fy, gradient, momentum = x, fx, gradient_x, 1.0
         else:
             y, fy, gradient = x, fx, gradient_x
-    return FistaResult(x, objective, residual, False, message)
+    return Result(x, objective, False, message, residual, exhausted=len(objective) > max_iter)
 
 
 @dataclass(frozen=True)

@@ -1,100 +1,99 @@
-"""L-BFGS over the factor L of a metric M = LᵀL."""
+"""L-BFGS by SciPy, independent of the scale of the variables and of the objective."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from ..linalg import Matrix
+from advmetric.utils.typing import Matrix
 
-__all__ = ["FactorSolution", "minimize_factor"]
+from .result import Monitor, Result
 
-Monitor = Callable[[int, float], None]
+__all__ = ["Measure", "Objective", "minimize_lbfgs"]
+
 Objective = Callable[[Matrix], tuple[float, Matrix]]
+Measure = Callable[[Matrix, float, Matrix], float]
 
 
-@dataclass(frozen=True)
-class FactorSolution:
-    """Where L-BFGS ended."""
-
-    L: Matrix
-    objective: list[float]
-    """Values at the start and after each iteration: never increasing."""
-    converged: bool
-    """Whether ``tol`` or ``gtol`` was met."""
-    exhausted: bool
-    """Whether it stopped at ``max_iter``; neither this nor ``converged`` means that no step went down."""
-    message: str
-
-
-def minimize_factor(
+def minimize_lbfgs(
     function: Objective,
-    L: Matrix,
+    x: Matrix,
+    measure: Measure | None = None,
     *,
-    max_iter: int,
     tol: float,
-    gtol: float = 0.0,
-    memory: int = 20,
+    max_iter: int,
+    memory: int = 30,
+    first_step: float = 0.1,
     monitor: Monitor | None = None,
-) -> FactorSolution:
-    """Minimise ``function`` over factors L of any shape by scipy's L-BFGS-B without bounds.
+) -> Result[Matrix]:
+    """Minimise ``function`` over arrays of any shape by SciPy's L-BFGS-B without bounds; values never increase.
 
     Parameters
     ----------
     function : callable
-        L ↦ (value, gradient), the gradient in the shape of L.
-    L : array
+        x ↦ (value, gradient), the gradient of the shape of x.
+    x : array
         Start.
+    measure : callable, optional
+        (x, value, gradient) ↦ a number that vanishes at a stationary point; the solver stops at ``tol``. Without it,
+        the solver stops when an iteration lowers the value by less than tol times the value at the start.
+    tol : float
     max_iter : int
         Iterations at most; each takes one or two evaluations.
-    tol : float
-        Stop when an iteration lowers the value by less than tol times the value at the start.
-    gtol : float
-        Stop when no entry of the gradient, times the norm of the start, exceeds gtol times its value.
     memory : int
-        Number of past steps that model the curvature.
+        Number of past steps that model the curvature: O(memory · size of x) more in time and memory.
+    first_step : float
+        Length of the first step tried, relative to the norm of x: a barrier near the start is not stepped over.
     monitor : callable, optional
-        Called with the iteration's number and value.
 
     Notes
     -----
-    Beside the evaluations, O(memory · size of L) in time an iteration and in memory.
-    The value is divided by that at the start and L by its norm: scipy compares reductions with
-    max(|value|, 1), and its first step has length 1, so both would depend on the scale.
+    The value is divided by that at the start, because SciPy compares reductions with max(|value|, 1), and x is divided
+    by ``first_step`` times its norm, because SciPy's first step has length 1.
     """
-    shape = L.shape
-    start = function(L)
-    scale = abs(start[0]) or 1.0
-    size = float(np.linalg.norm(L)) or 1.0
-    history = [float(start[0])]
-    first = [start]
+    shape = x.shape
+    unit = first_step * float(np.linalg.norm(x)) or 1.0
+    x = unit * (x / unit)  # the point that SciPy starts from, rounded as it will be
+    last = (x, *function(x))
+    scale = abs(last[1]) or 1.0
+    objective = [float(last[1])]
+    slope = measure(*last) if measure else np.inf
+    known = [last]
 
-    def scaled(x: Matrix) -> tuple[float, Matrix]:
-        # scipy asks for the start first, which is known.
-        value, gradient = first.pop() if first else function(size * x.reshape(shape))
-        return value / scale, gradient.ravel() * (size / scale)
+    def scaled(y: Matrix) -> tuple[float, Matrix]:
+        nonlocal last
+        # SciPy evaluates the start first, which is known.
+        point = unit * y.reshape(shape)
+        last = known.pop() if known else (point, *function(point))
+        return last[1] / scale, last[2].ravel() * (unit / scale)
 
-    def record(intermediate_result: OptimizeResult) -> None:
-        history.append(float(intermediate_result.fun) * scale)
+    def watch(intermediate_result: OptimizeResult) -> None:
+        nonlocal slope
+        # SciPy calls this after the evaluation of the point it accepted.
+        slope = measure(*last) if measure else abs(objective[-1] - last[1]) / scale
+        objective.append(float(last[1]))
         if monitor:
-            monitor(len(history) - 1, history[-1])
+            monitor(len(objective) - 1, objective[-1], slope)
+        if measure and slope <= tol:
+            raise StopIteration
 
-    result = minimize(
-        scaled,
-        L.ravel() / size,
-        jac=True,
-        method="L-BFGS-B",
-        callback=record,
-        options={"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "maxcor": memory, "ftol": tol, "gtol": gtol},
-    )
-    exhausted = result.status == 1
-    return FactorSolution(
-        size * np.asarray(result.x).reshape(shape),
-        history,
-        converged=result.status == 0,
-        exhausted=exhausted,
-        message=str(result.message),
-    )
+    if slope <= tol:
+        return Result(x, objective, True, "the start meets tol", slope)
+    options = {
+        "maxiter": max_iter,
+        "maxfun": 20 * max_iter + 20,
+        "maxcor": memory,
+        "ftol": 0.0 if measure else tol,
+        "gtol": 0.0,
+    }
+    found = minimize(scaled, x.ravel() / unit, jac=True, method="L-BFGS-B", callback=watch, options=options)
+    exhausted = found.status == 1
+    converged = slope <= tol if measure else found.status == 0
+    if measure and not converged:
+        message = f"the relative slope is {slope:.1e}, above tol={tol:g}"
+        message += "" if exhausted else ", and no step decreases the objective further (rounding)"
+    else:
+        message = str(found.message)
+    return Result(unit * np.asarray(found.x).reshape(shape), objective, converged, message, slope, exhausted)

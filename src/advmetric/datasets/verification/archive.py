@@ -1,33 +1,14 @@
 """The ``.npz`` files of a data home that hold images and pairs."""
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advmetric.datasets.verification.sets import Indices, check_folds, check_pairs, signs
+from advmetric.utils.archive import read_arrays
 
-
-def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
-    """Read the named arrays; nothing is unpickled, and a ValueError says what a bad file lacks."""
-    try:
-        with path.open("rb") as stream:
-            archive = np.load(stream, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
-            with archive:
-                absent = [name for name in names if name not in archive.files]
-                if absent:
-                    raise ValueError(f"it has no array {' and no array '.join(absent)}")
-                return {name: archive[name] for name in names}
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path} is not a readable npz file with plain arrays {', '.join(names)} ({error}); "
-            "it may be truncated: get or write it anew"
-        ) from error
+from .sets import Indices, check_folds, check_pairs, signs
 
 
 def check_images(X: NDArray, place: str) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from advmetric.datasets.verification.sets import Indices, signs
+from .sets import Indices, signs
 
 
 def disjoint_pairs(

@@ -8,25 +8,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from advmetric.utils.optional import require
+
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Grey = NDArray[np.uint8]
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
+FORMATS = ("JPEG", "PNG", "BMP")
 
 
 def open_image(path: Path) -> Image:
     """Open and decode an image file whole, as RGB or, if it is grey, as L; a ValueError names a file that cannot be."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError('reading image files needs Pillow: pip install "advmetric[vision]"') from error
+    Image = require("PIL.Image", "reading image files")
     if not path.is_file():
         raise FileNotFoundError(f"there is no image file {path}")
     if not path.stat().st_size:
         raise ValueError(f"image file {path} is empty")
     try:
-        with Image.open(path) as image:
+        # Only these formats: others, such as EPS, would start further programs.
+        with Image.open(path, formats=FORMATS) as image:
             if image.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {image.mode}: more than 8 bits a pixel")
             return image.convert("L" if image.mode in ("1", "L") else "RGB")

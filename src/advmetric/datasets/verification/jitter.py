@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from advmetric.datasets.verification.archive import check_images, read_arrays
-from advmetric.datasets.verification.draw import check_count, disjoint_pairs
-from advmetric.datasets.verification.images import Grey, image_files, read_grey
-from advmetric.datasets.verification.phototourism import CITATION, LICENCE, PATCH, read_patches, read_points
-from advmetric.datasets.verification.sets import VerificationSet
+from advmetric.utils.archive import read_arrays
+
+from .archive import check_images
+from .draw import check_count, disjoint_pairs
+from .images import Grey, image_files, read_grey
+from .phototourism import CITATION, LICENCE, PATCH, read_patches, read_points
+from .sets import VerificationSet
 
 FILE = "notredame_patches.npz"
 

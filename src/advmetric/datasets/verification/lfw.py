@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from advmetric.datasets.verification.archive import labelled_pairs, read_faces
-from advmetric.datasets.verification.images import Grey, grey, open_image
-from advmetric.datasets.verification.pairfile import read_pairs, scan_people
-from advmetric.datasets.verification.sets import Development, Indices, VerificationSet, share_nothing
+from .archive import labelled_pairs, read_faces
+from .images import Grey, grey, open_image
+from .pairfile import read_pairs, scan_people
+from .sets import Development, Indices, VerificationSet, share_nothing
 
 FILES = ("lfw.npz", "lfw_home")
 """What is looked for in the data home, in this order."""

@@ -1,19 +1,20 @@
 """`load_verification`: from a name to labelled pairs with their protocol."""
 
-import difflib
 import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from advmetric.datasets.loader import _data_home
-from advmetric.datasets.verification.jitter import load_patches
-from advmetric.datasets.verification.lfw import load_lfw
-from advmetric.datasets.verification.phototourism import load_mvs
-from advmetric.datasets.verification.pubfig import load_pubfig
-from advmetric.datasets.verification.sets import VerificationSet
-from advmetric.datasets.verification.unseen import load_digits, load_letters
+from advmetric.datasets.loader import find_data_home
+from advmetric.utils.suggestions import did_you_mean
+
+from .jitter import load_patches
+from .lfw import load_lfw
+from .phototourism import load_mvs
+from .pubfig import load_pubfig
+from .sets import VerificationSet
+from .unseen import load_digits, load_letters
 
 
 class _Entry(NamedTuple):
@@ -109,7 +110,7 @@ def load_verification(
     if unknown:
         takes = ", ".join(option for option in known if option not in ("home", "folder")) or "no options"
         raise TypeError(f"verification set {name!r} has no option {unknown[0]!r}; it takes {takes}")
-    home = _data_home(data_home)
+    home = find_data_home(data_home)
     if "folder" not in known:
         if folder is not None:
             raise ValueError(f"folder: verification set {name!r} is made of bundled data and reads no folder")
@@ -125,6 +126,5 @@ def _entry(name: str) -> _Entry:
         raise TypeError(f"name must be a string such as 'lfw', got {type(name).__name__}")
     if name in _SETS:
         return _SETS[name]
-    closest = difflib.get_close_matches(name.lower().replace("_", "-"), _SETS, n=1, cutoff=0.5)
-    hint = f" Did you mean {closest[0]!r}?" if closest else ""
+    hint = did_you_mean(name, _SETS)
     raise ValueError(f"name: there is no verification set {name!r}.{hint} Known names: {', '.join(_SETS)}.")

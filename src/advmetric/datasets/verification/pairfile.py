@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from advmetric.datasets.verification.images import image_files
-from advmetric.datasets.verification.sets import Indices, signs
+from .images import image_files
+from .sets import Indices, signs
 
 
 @dataclass

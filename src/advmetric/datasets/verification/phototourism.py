@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from advmetric.datasets.verification.images import Grey, read_grey
-from advmetric.datasets.verification.sets import Indices, VerificationSet, signs
+from .images import Grey, read_grey
+from .sets import Indices, VerificationSet, signs
 
 SCENES = ("liberty", "notredame", "yosemite")
 FOLDERS = ("mvs", "phototour", "photo_tourism")

@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from advmetric.datasets.verification.archive import read_faces
-from advmetric.datasets.verification.draw import balanced_pairs, disjoint_pairs
-from advmetric.datasets.verification.images import Grey, grey, open_image
-from advmetric.datasets.verification.pairfile import read_pairs, scan_people
-from advmetric.datasets.verification.sets import Indices, VerificationSet, check_folds, share_nothing
+from .archive import read_faces
+from .draw import balanced_pairs, disjoint_pairs
+from .images import Grey, grey, open_image
+from .pairfile import read_pairs, scan_people
+from .sets import Indices, VerificationSet, check_folds, share_nothing
 
 FILES = ("pubfig83.npz", "pubfig83", "pubfig")
 """What is looked for in the data home, in this order."""

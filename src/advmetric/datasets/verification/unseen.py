@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from advmetric.datasets.loader import load_dataset
-from advmetric.datasets.verification.draw import disjoint_pairs
-from advmetric.datasets.verification.sets import VerificationSet
+
+from .draw import disjoint_pairs
+from .sets import VerificationSet
 
 
 def load_letters(home: Path | None, *, n_folds: int = 5, n_pairs: int = 2000, seed: int = 0) -> VerificationSet:

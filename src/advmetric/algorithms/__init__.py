@@ -1,0 +1,1 @@
+"""The methods, one file each, or a folder where problem, solver and estimator are separate; and their registry."""

@@ -1,0 +1,5 @@
+"""Joint dimensionality reduction and metric learning."""
+
+from .estimator import DRML
+
+__all__ = ["DRML"]

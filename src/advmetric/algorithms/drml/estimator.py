@@ -1,0 +1,136 @@
+"""DRML: joint dimensionality reduction and metric learning on Stiefel × SPD."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmetric.learners.base import MetricLearner
+from advmetric.learners.moments import check_n_components
+from advmetric.optimize.result import make_monitor
+from advmetric.pairs.data import Samples
+from advmetric.pairs.differences import balanced_weights, unit_differences
+from advmetric.pairs.samplers import check_sampler, draw_pairs
+from advmetric.utils.parameters import ANYTHING, Flag, Optional, Real, Whole
+from advmetric.utils.typing import Matrix
+
+from .solver import DRMLProblem, minimise
+
+__all__ = ["DRML"]
+
+
+class DRML(MetricLearner):
+    """Joint Dimensionality Reduction and Metric Learning.
+
+    Minimises over W (d, p) with orthonormal columns and positive definite M (p, p)
+
+        Σ_similar log(1 + exp(β q)) + Σ_dissimilar log(1 + exp(-β q)) + lam (tr M - logdet M - p),   q = vᵀWMWᵀv,
+
+    each sum an average over its pairs (see ``average``), v the differences of the pairs scaled to unit mean square:
+    similar pairs together, dissimilar ones apart, and M near the identity. Not convex in W; starts at the leading
+    principal axes and M = I and goes down from there.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        p; None for all d. The authors try d/4, d/2, 3d/4 and d.
+    lam : float > 0, default=1e-3
+        Pull of M towards the identity.
+    beta : float > 0, default=1.0
+        Sharpness of the loss. It is linear for small β (then W maximises a difference of between- and within-class
+        scatter); for large β far dissimilar pairs no longer count and W turns to where similar pairs agree.
+    average : bool, default=True
+        Average the loss over the pairs of each kind; False for plain sums, which lam then has to match.
+    pairs : "random", "balanced", "neighbors", "all", int or sampler, default="random"
+        With class labels, which pairs of points to learn from. "random" draws 1000 c (c - 1); "all" lists all
+        n(n - 1)/2.
+    max_iter : int, default=1000
+    tol : float, default=1e-5
+        Stop when the Riemannian gradient's norm is at most tol times the objective.
+    preprocessor : (n, d) array, optional
+        Points that index pairs refer to.
+    random_state : int, RandomState or None
+        For samplers that draw pairs.
+    verbose : int, default=0
+        1 logs each iteration.
+
+    Attributes
+    ----------
+    components_ : (p, d) array
+        M^{1/2}Wᵀ up to a rotation, in the units of the features; rows from the largest eigenvalue to the smallest.
+    n_iter_, converged_, objective_ : iterations, whether tol was met, the objective by iteration (never rises)
+
+    Notes
+    -----
+    An iteration takes O(Np + ndp + p³) time where pairs outnumber points and O(Ndp + p³) otherwise, memory
+    O(nd + N) or O(Nd) and 40 (d, p) arrays for the quasi-Newton memory. On one core, n = 4 000, p = d = 20:
+    0.2, 0.3, 0.8 and 4 s for 5 000, 20 000, 80 000 and 320 000 pairs; 0.35, 0.5, 0.9 and 1.7 s for d = 20, 40, 80
+    and 160 at 20 000 pairs. Isolet (6 238 × 617, 650 000 pairs): 50 iterations, 610 s and 0.5 GB on two cores that
+    others used as well.
+
+    Certainty: problem and geometry from the paper's text, where two slips are mended: the W part of the
+    Riemannian gradient is half of what is printed, and with the right sign in Theorem 2 the gradient is
+    horizontal. The averaging and the default of β are ours. The authors' conjugate gradients are replaced by a
+    quasi-Newton method on the same manifold, which needs fewer evaluations.
+
+    References
+    ----------
+    M. Harandi, M. Salzmann, R. Hartley. Joint Dimensionality Reduction and Metric Learning: A Geometric Take.
+    ICML 2017.
+    """
+
+    _constraints = {
+        "n_components": Optional(Whole(1)),
+        "lam": Real(0.0, open_low=True),
+        "beta": Real(0.0, open_low=True),
+        "average": Flag(),
+        "pairs": check_sampler,
+        "max_iter": Whole(1),
+        "tol": Real(0.0),
+        "preprocessor": ANYTHING,
+        "random_state": ANYTHING,
+        "verbose": ANYTHING,
+    }
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        lam: float = 1e-3,
+        beta: float = 1.0,
+        average: bool = True,
+        pairs: Any = "random",
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        preprocessor: ArrayLike | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.lam = lam
+        self.beta = beta
+        self.average = average
+        self.pairs = pairs
+        self.max_iter = max_iter
+        self.tol = tol
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(self, data: Samples, **extra: Any) -> Matrix:
+        d = self.n_features_in_
+        check_n_components(self.n_components, d)
+        pairs = draw_pairs(data, self.pairs, self.random_state)
+        F, differences, scale = unit_differences(pairs)
+        labels = pairs.labels.astype(float)
+        weights = 2.0 * balanced_weights(labels) if self.average else np.ones(len(labels))
+        problem = DRMLProblem(F, differences, labels, weights, self.lam, self.beta)
+        monitor = make_monitor("DRML", self.verbose)
+        found = minimise(
+            problem, problem.start(self.n_components or d), tol=self.tol, max_iter=self.max_iter, monitor=monitor
+        )
+        self._report(found)
+        _, singular, axes = np.linalg.svd((found.x.W @ found.x.R).T, full_matrices=False)
+        return singular[:, None] * axes / scale

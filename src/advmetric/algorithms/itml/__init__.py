@@ -1,0 +1,5 @@
+"""Information-theoretic metric learning."""
+
+from .estimator import ITML
+
+__all__ = ["ITML"]

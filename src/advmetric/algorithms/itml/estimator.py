@@ -1,0 +1,175 @@
+"""ITML: information-theoretic metric learning, the LogDet-nearest metric that meets bounds on pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmetric.learners.base import MetricLearner
+from advmetric.learners.prior import check_prior, covariance_root, prior_matrix
+from advmetric.optimize.result import make_monitor
+from advmetric.pairs.bounds import bounded_pairs, check_bounds, check_percentiles
+from advmetric.pairs.data import Samples
+from advmetric.pairs.samplers import check_sampler
+from advmetric.utils.parameters import ANYTHING, Choice, Real, Whole
+from advmetric.utils.typing import Matrix
+
+from .solvers import SOLVERS, evaluate
+
+__all__ = ["ITML"]
+
+
+class ITML(MetricLearner):
+    """Information-Theoretic Metric Learning.
+
+    Minimises over positive definite M and slacks ξ
+
+        LogDet(M, M₀) + γ Σ LogDet(ξ, b),   vᵀMv <= ξ (similar pairs),   vᵀMv >= ξ (dissimilar pairs),
+
+    LogDet(P, Q) = tr(PQ⁻¹) - log det(PQ⁻¹) - d: the metric nearest to the prior M₀ that brings the
+    squared distances of similar pairs below an upper bound b and those of dissimilar pairs above a lower
+    one, where broken bounds cost γ.
+
+    Parameters
+    ----------
+    gamma : float > 0, default=1.0
+        Price of broken bounds, pair by pair. The more pairs, the smaller it should be: what counts
+        against the prior is the sum over all pairs. The authors tune it over 10⁻⁴ … 10⁴.
+    prior : "identity", "covariance" or (d, d) array, default="identity"
+        M₀. "covariance" is the inverse covariance of the points.
+    bounds : (upper, lower), optional
+        Bounds on *squared* distances; by default from ``percentiles``.
+    percentiles : (low, high), default=(5, 95)
+        The upper bound is the low percentile of the squared distances under M₀ between the points, the
+        lower bound the high one. (metric-learn takes them of distances that are not squared, a slip.)
+    solver : {"lbfgs", "projections"}, default="lbfgs"
+        "lbfgs" goes straight to the optimum; "projections" are the authors' cyclic Bregman projections,
+        which approach it slowly when gamma times the number of pairs is large (a thousand sweeps are
+        often not enough) or when the pairs, visited in the order given, come sorted by kind. They are
+        compiled if numba is installed.
+    max_iter : int, default=1000
+        Iterations or sweeps at most.
+    tol : float, default=1e-3
+        For "lbfgs", stop when ‖M^{1/2}∇F M^{1/2}‖_F <= tol · F, F the objective; for "projections", when
+        the multipliers change by less than tol in a sweep, relatively (the authors' rule).
+    pairs : "random", "balanced", "neighbors", "all", int or sampler, default="random"
+        With class labels, which pairs of points to learn from; "random" draws 1000 c (c - 1). "all"
+        lists every pair and is refused beyond 2000 points.
+    preprocessor : (n, d) array, optional
+        Points that index pairs refer to.
+    random_state : int, RandomState or None
+        For drawing pairs, and for the sample of distances behind the percentiles.
+    verbose : int, default=0
+        1 logs each iteration.
+
+    Attributes
+    ----------
+    components_ : (d, d) array
+        L, with M = LᵀL. Rows from the largest eigenvalue (relative to the prior) to the smallest.
+    bounds_ : (upper, lower)
+        Bounds on squared distances that were used.
+    n_iter_, converged_ : iterations or sweeps, whether tol was met
+    objective_ : array
+        By iteration: the objective above with the best slacks (never increasing) for "lbfgs"; the dual
+        objective (never decreasing, with the same optimum) for "projections".
+    duality_gap_ : float
+        The objective is at most that far above its minimum; infinite if M is too far from the optimum
+        to tell.
+
+    Notes
+    -----
+    "lbfgs": O(nd² + Nd + d³) an iteration for N pairs of n points, because pairs act through the sparse
+    graph of the points; measured on one core, 0.1 s at N = 650 000, n = 20 000, d = 16 and 1.9 s at
+    n = 5000, d = 617. "projections": O(Nd²) a sweep; at d = 16, 0.25 µs a pair with numba and 2 µs without.
+    Memory: one copy of the points, O(d²), and about 100 bytes a pair. Isolet (6 238 × 617, 650 000 pairs) by
+    "lbfgs": 78 iterations, 190 s and 0.35 GB on two cores that others used as well. Pairs of equal points are
+    skipped.
+
+    Certainty: the projections are those of the authors' code as read; its bounds are the centres of two
+    bins of a histogram over 100 random distances, here they are percentiles, as in the paper.
+
+    References
+    ----------
+    J. Davis, B. Kulis, P. Jain, S. Sra, I. Dhillon. Information-Theoretic Metric Learning. ICML 2007.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), ITML(gamma=0.01, random_state=0), KNeighborsClassifier(5))
+    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95)
+    True
+    """
+
+    _constraints = {
+        "gamma": Real(0.0, open_low=True),
+        "prior": check_prior,
+        "bounds": check_bounds,
+        "percentiles": check_percentiles,
+        "solver": Choice(*SOLVERS),
+        "max_iter": Whole(1),
+        "tol": Real(0.0),
+        "pairs": check_sampler,
+        "preprocessor": ANYTHING,
+        "random_state": ANYTHING,
+        "verbose": ANYTHING,
+    }
+
+    def __init__(
+        self,
+        *,
+        gamma: float = 1.0,
+        prior: str | ArrayLike = "identity",
+        bounds: tuple[float, float] | None = None,
+        percentiles: tuple[float, float] = (5, 95),
+        solver: str = "lbfgs",
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        pairs: Any = "random",
+        preprocessor: ArrayLike | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.gamma = gamma
+        self.prior = prior
+        self.bounds = bounds
+        self.percentiles = percentiles
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.pairs = pairs
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(self, data: Samples, **extra: Any) -> Matrix:
+        root = prior_root(self.prior, data.X)
+        problem = bounded_pairs(
+            data,
+            pairs=self.pairs,
+            bounds=self.bounds,
+            percentiles=self.percentiles,
+            root=root,
+            random_state=self.random_state,
+        )
+        self.bounds_ = problem.original_bounds
+        monitor = make_monitor(f"ITML {self.solver}", self.verbose, "distance to tol")
+        found = SOLVERS[self.solver](problem, self.gamma, tol=self.tol, max_iter=self.max_iter, monitor=monitor)
+        self.duality_gap_ = evaluate(problem, found.x, self.gamma).gap
+        self._report(found)
+        U, singular, _ = np.linalg.svd(found.x)
+        components: Matrix = (U * singular).T
+        return components if root is None else components @ root.T
+
+
+def prior_root(prior: Any, X: Matrix) -> Matrix | None:
+    """Return R with RRᵀ = M₀, or None for the identity."""
+    if isinstance(prior, str) and prior == "covariance":
+        return covariance_root(X)
+    matrix = prior_matrix(prior, X, X.shape[1])
+    return None if matrix is None else np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)

@@ -1,0 +1,126 @@
+"""The methods of this library, in one table: what the experiments and the command line iterate over.
+
+A new method is one file in ``algorithms/`` and one row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from advmetric.learners.base import MetricLearner
+
+from .aml import AML
+from .aml.cv import AML_GRID
+from .drift import DRIFT
+from .drml import DRML
+from .erml import ERML
+from .euclidean import Euclidean
+from .flatgeo import FlatGeo
+from .gmml import GMML
+from .itml import ITML
+from .lmnn import LMNN
+from .rvml import RVML
+
+__all__ = ["Method", "methods"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One metric learner and what is worth knowing about it."""
+
+    name: str
+    estimator: type[MetricLearner]
+    paper: str
+    certainty: str
+    """How sure the formulas are: from the paper, the authors' code, a textbook, or a reconstruction."""
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Parameters worth tuning, with the values to try by default."""
+    weighs_pairs_in_sum: bool = False
+    """Whether a parameter weighs a sum over pairs: tuned on fewer pairs, it would be wrong for all of them."""
+
+    @property
+    def supervision(self) -> tuple[str, ...]:
+        """What it learns from: "points" (with class labels), "pairs", or both."""
+        return self.estimator.supervision
+
+
+_METHODS = (
+    Method("Euclidean", Euclidean, "no learning", "exact"),
+    Method(
+        "ITML",
+        ITML,
+        "Davis, Kulis, Jain, Sra, Dhillon. Information-Theoretic Metric Learning. ICML 2007",
+        "authors' code",
+        {"gamma": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)},
+        weighs_pairs_in_sum=True,
+    ),
+    Method(
+        "LMNN",
+        LMNN,
+        "Weinberger, Saul. Distance Metric Learning for Large Margin Nearest Neighbor Classification. JMLR 2009",
+        "textbook",
+        {"n_neighbors": (1, 3, 5)},
+    ),
+    Method(
+        "FlatGeo",
+        FlatGeo,
+        "Meyer, Bonnabel, Sepulchre. Regression on Fixed-Rank Positive Semidefinite Matrices. JMLR 2011",
+        "textbook; step constants are a reconstruction",
+        {"percentiles": ((5, 95), (25, 75), (40, 60))},
+    ),
+    Method(
+        "RVML",
+        RVML,
+        "Perrot, Habrard. Regressive Virtual Metric Learning. NIPS 2015",
+        "authors' code",
+        {"lam": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)},
+    ),
+    Method(
+        "GMML",
+        GMML,
+        "Zadeh, Hosseini, Sra. Geometric Mean Metric Learning. ICML 2016",
+        "paper and authors' code",
+        {"t": (0.05, 0.1, 0.25, 0.5, 0.75)},
+    ),
+    Method(
+        "ERML",
+        ERML,
+        "Yang et al. Empirical Risk Minimization for Metric Learning Using Privileged Information. IJCAI 2016",
+        "reconstruction from the abstract",
+        {"lam": (1e-4, 1e-3, 1e-2), "gamma": (1e-2, 1e-1)},
+    ),
+    Method(
+        "DRML",
+        DRML,
+        "Harandi, Salzmann, Hartley. Joint Dimensionality Reduction and Metric Learning. ICML 2017",
+        "paper",
+        {"lam": (1e-3, 1e-2, 1e-1)},
+    ),
+    Method(
+        "DRIFT",
+        DRIFT,
+        "Ye, Zhan, Si, Jiang. Learning Mahalanobis Distance Metric: Considering Instance Disturbance Helps. IJCAI 2017",
+        "reconstruction from the abstract",
+        {"lambda1": (1e-2, 1e-1, 1.0), "lambda2": (1.0, 10.0)},
+    ),
+    Method(
+        "AML",
+        AML,
+        "Chen, Gong, Yang, Li, Wei, Li. Adversarial Metric Learning. IJCAI 2018",
+        "paper, re-derived (errata in docs/paper-notes.md)",
+        AML_GRID,
+    ),
+)
+
+
+def methods() -> tuple[Method, ...]:
+    """List the methods with their class, paper, supervision, certainty and default tuning grid.
+
+    Examples
+    --------
+    >>> [method.name for method in methods()][:2]
+    ['Euclidean', 'ITML']
+    """
+    return _METHODS

@@ -1,1 +1,0 @@
-"""The methods AML is compared with: one file a method."""

@@ -1,0 +1,191 @@
+"""``advmetric fit``: from a file to a saved metric, with an honest number beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from advmetric.algorithms.registry import Method
+from advmetric.cli.options import AsJson, Data, Delimiter, Drop, Label, PairsColumn, kind_of, wrong
+from advmetric.cli.output import check_output, show_json
+from advmetric.io.samples import read_pairs, read_points
+from advmetric.io.tables import NPZ
+from advmetric.pairs.data import LabelledPoints, Samples
+from advmetric.workflows.fit import Fitted, check_classes, fit_samples
+from advmetric.workflows.parameters import find_method, parse_params
+from advmetric.workflows.stream import check_streamable, fit_stream
+
+from .evaluate import show_scores
+
+__all__ = ["fit"]
+
+
+def fit(
+    data: Data,
+    label: Label = None,
+    pairs: PairsColumn = None,
+    method: Annotated[str, typer.Option("--method", metavar="NAME", help="See `advmetric methods`.")] = "AML",
+    tune: Annotated[
+        bool | None,
+        typer.Option("--tune/--no-tune", help="Cross-validate parameters in the training part.  [default: tune]"),
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Fix a parameter; repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="[default: name of DATA + .metric.npz, here]")
+    ] = None,
+    standardize: Annotated[
+        bool, typer.Option("--standardize/--no-standardize", help="Divide features by their standard deviations.")
+    ] = True,
+    test: Annotated[
+        float | None,
+        typer.Option("--test", metavar="SHARE", help="Held out to evaluate; 0 for none.  [default: 0.2]"),
+    ] = None,
+    refit: Annotated[
+        bool, typer.Option("--refit/--no-refit", help="Save a metric fitted again on all rows, or the evaluated one.")
+    ] = True,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of splits and random pairs.")
+    ] = 0,
+    chunk_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--chunk-rows",
+            metavar="N",
+            min=1,
+            help="Read DATA once, N rows at a time, without loading it: --no-tune --test 0.",
+        ),
+    ] = None,
+    drop: Drop = None,
+    delimiter: Delimiter = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a metric, compare it with Euclidean on held-out rows, save it.
+
+    DATA has either a column of class labels (--label) and numbers in all other columns (--drop leaves some out), or
+    is pairs (--pairs): features in columns a_<name> and b_<name>, +1 (same) or -1 (different) in the column named;
+    other columns are not used. An npz file has arrays X and y; or pairs of shape (N, 2, d), or (N, 2) row numbers of
+    X, and y.
+
+    The parameters listed by `advmetric methods` are tuned by 3-fold cross-validation inside the training part, for
+    5-NN accuracy or, on pairs, ROC AUC; --param takes one out. The metric saved is fitted with these on all rows
+    (--no-refit: on the training part). Standard deviations are folded into it, so it is used on raw data.
+
+    Pairs are split at random: if the same point is in many pairs, split the file yourself (by person, say), fit with
+    --test 0 and use `advmetric evaluate`.
+
+    With --chunk-rows the file may be larger than memory (AML, GMML and Euclidean): what is saved is what --no-tune
+    --test 0 saves without it, but the threshold is chosen on a sample of 10000 pairs if there are more, and the folds
+    that probabilities are calibrated in are others.
+    """
+    chosen = find_method(method)
+    fixed = parse_params(chosen, param or [])
+    if chunk_rows is not None:
+        check_streamable(chosen, fixed)
+        if tune or test:
+            why = "the rows are read once and not kept: split the file, and use `advmetric evaluate`"
+            wrong(f"not with --chunk-rows, {why}", "--tune" if tune else "--test")
+    share = 0.2 if test is None else test
+    if not 0.0 <= share < 1.0:
+        wrong(f"{share} is not a share in [0, 1)", "--test")
+    target = Path(f"{data.stem}.metric.npz") if out is None else out
+    check_output(target, suffixes=NPZ, inputs=(data,))
+    kind = kind_of(data, label, pairs)
+    if kind not in chosen.supervision:
+        wrong(f"{chosen.name} learns from {' and '.join(chosen.supervision)}, not from {kind}", "--method")
+    if chunk_rows is not None:
+        result = fit_stream(
+            chosen,
+            fixed,
+            data,
+            kind,
+            label if kind == "points" else pairs,
+            rows=chunk_rows,
+            standardize=standardize,
+            seed=seed,
+            drop=drop,
+            delimiter=delimiter,
+        )
+    else:
+        samples, names = _read(data, kind, label, pairs, drop, delimiter)
+        result = fit_samples(
+            chosen,
+            fixed,
+            samples,
+            names=names,
+            tuned=tune is not False,
+            share=share,
+            standardize=standardize,
+            refit=refit,
+            seed=seed,
+        )
+    result.metric.save(target)
+    if as_json:
+        show_json(
+            {
+                "data": str(data),
+                "method": chosen.name,
+                "params": result.params,
+                "train": result.train,
+                "test": result.test,
+                "seed": seed,
+                "scores": result.scores,
+                "metric": str(target),
+                "fitted_on": result.fitted_on,
+                "threshold": result.metric.threshold,
+                "chunk_rows": chunk_rows,
+            }
+        )
+        return
+    classes = f", {result.classes} classes" if kind == "points" else ""
+    settings = ", ".join(f"{name}={value}" for name, value in result.params.items())
+    print(f"{data}: {result.train + result.test} {kind}, {result.metric.components.shape[1]} features{classes}")
+    print(f"{chosen.name}: {settings or 'defaults'} ({result.how})")
+    if result.scores:
+        print(f"On {result.test} held-out {kind} (fitted on the other {result.train}, seed {seed}):")
+        show_scores(result.scores)
+        _admit(result.scores, chosen)
+    _tell_saved(target, result, kind, standardize)
+
+
+def _read(
+    data: Path, kind: str, label: str | None, pairs: str | None, drop: list[str] | None, delimiter: str | None
+) -> tuple[Samples, tuple[str, ...] | None]:
+    """The samples of a file, and the names of their features."""
+    if kind == "pairs":
+        file = read_pairs(data, pairs, drop=drop, delimiter=delimiter)
+        return file.pairs, file.names
+    points = read_points(data, label, drop=drop, delimiter=delimiter)
+    classes, codes = np.unique(points.labels, return_inverse=True)
+    check_classes(data, classes, len(codes))
+    return LabelledPoints(points.X, codes), points.names
+
+
+def _admit(scores: dict[str, Any], method: Method) -> None:
+    """Say so if the learned distance is no better than the best Euclidean one."""
+    others = [row for name, row in scores.items() if name != method.name]
+    mine = scores[method.name]
+    if method.name != "Euclidean" and (
+        mine["error"] >= min(row["error"] for row in others)
+        if "error" in mine
+        else mine["roc_auc"] <= max(row["roc_auc"] for row in others)
+    ):
+        print("No gain over the Euclidean distance on these rows.")
+
+
+def _tell_saved(target: Path, result: Fitted, things: str, scaled: bool) -> None:
+    metric, n = result.metric, result.fitted_on
+    r, d = metric.components.shape
+    fitted = f"fitted again on all {n} {things}" if n > result.train else f"fitted on {n} {things}"
+    print(f"Saved {target}: {d} features to {r} dimensions, {fitted}.")
+    if scaled:
+        print("The standard deviations are folded into it: use it on raw data, not on standardised.")
+    if metric.threshold is not None:
+        chosen = "" if result.judged is None else f" (chosen on a random sample of {result.judged})"
+        print(f"Pairs up to a distance of {metric.threshold:.6g} are called the same{chosen}.")
+    if metric.calibration is not None:
+        print("`advmetric verify` gives probabilities, calibrated on pairs out of the fold they are judged by.")

@@ -1,0 +1,1 @@
+"""How good a distance is: scores, ROC curves, significance, robustness to moved points."""

@@ -1,0 +1,1 @@
+"""The experiments: each file has its tasks, how one is run, and its section of the report."""

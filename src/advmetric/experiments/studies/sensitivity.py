@@ -1,0 +1,93 @@
+"""The paper's Fig. 5: training and test error of AML on MNIST against alpha (beta = 1) and beta (alpha = 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advmetric.algorithms.aml import AML
+from advmetric.experiments.engine.plan import Plan
+from advmetric.experiments.engine.store import Record, Task
+from advmetric.experiments.engine.study import Section, Study
+from advmetric.experiments.protocol import K, Split, knn_error, split_of
+from advmetric.experiments.report.content import Drawing, Paragraph, Table, mean_and_sd, values_of
+from advmetric.experiments.report.drawing import subplots
+from advmetric.metric.knn import knn_predict
+from advmetric.plots import plot_bands
+from advmetric.utils.typing import Matrix
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["STUDY", "VALUES"]
+
+VALUES = tuple(float(10.0**k) for k in np.arange(-3.0, 3.5, 0.5))
+DATASET = "mnist-4000"
+
+
+def tasks(plan: Plan) -> list[Task]:
+    """Return a task per trial and parameter: all values of one parameter share the data."""
+    return plan.tasks("sensitivity", [DATASET], ["alpha", "beta"], trials=10)
+
+
+def run(task: Task, data_home: Path | None) -> dict[str, Any]:
+    """Return the errors for all values of one parameter, the other being 1, at the paper's t = 1/2."""
+    parts = split_of(task, data_home)
+    train, test = [], []
+    for value in VALUES:
+        learner = AML().set_params(**{task.method: value}).fit(parts.X_train, parts.y_train)
+        train.append(training_error(learner.transform(parts.X_train), parts))
+        test.append(knn_error(learner, parts))
+    return {"values": list(VALUES), "train": train, "test": test}
+
+
+def training_error(Z: Matrix, parts: Split) -> float:
+    """5-NN error on the training points, in ten parts, each judged by the other nine: none is its own neighbour."""
+    wrong, place = 0, np.arange(len(Z)) % 10
+    for part in range(10):
+        out = place == part
+        predicted = knn_predict(Z[~out], parts.y_train[~out], Z[out], K)
+        wrong += int(np.sum(predicted != parts.y_train[out]))
+    return wrong / len(Z)
+
+
+def section(records: Sequence[Record]) -> Section:
+    """Return the figure and the range of the error."""
+    lines, rows = [], []
+    for parameter in ("alpha", "beta"):
+        test, values = values_of(records, "test", method=parameter), values_of(records, "values", method=parameter)
+        if len(test):
+            means = test.mean(axis=0)
+            lines.append(
+                f"{parameter}: the test error goes from {means.min():.4f} (at {values[0][means.argmin()]:g}) to "
+                f"{means.max():.4f} (at {values[0][means.argmax()]:g})."
+            )
+            rows += [
+                [f"{parameter} = {v:g}", mean_and_sd(test[:, i], 4)] for i, v in enumerate(values[0]) if i % 2 == 0
+            ]
+    return Section(
+        "Sensitivity on MNIST (Fig. 5)",
+        [
+            Drawing(lambda: _figure(records), "Mean and standard deviation over the trials."),
+            Paragraph(f"{' '.join(lines)} The paper finds an optimum near alpha = 1 and beta = 0.8."),
+            Table(["", "5-NN error, test"], rows),
+        ],
+    )
+
+
+def _figure(records: Sequence[Record]) -> Figure:
+    figure, axes = subplots(2, 2, (4.3, 3.0))
+    for ax, parameter in zip(axes, ("alpha", "beta"), strict=True):
+        values = values_of(records, "values", method=parameter)
+        if not len(values):
+            continue
+        curves = {kind: values_of(records, kind, method=parameter) for kind in ("train", "test")}
+        plot_bands(values[0].tolist(), curves, ax=ax, log=True, title=f"MNIST: {parameter}, the other being 1")
+        ax.set(xlabel=parameter, ylabel="5-NN error")
+    return figure
+
+
+STUDY = Study("sensitivity", "sensitivity", tasks, run, section)

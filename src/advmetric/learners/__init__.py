@@ -1,0 +1,1 @@
+"""The contract that all estimators share: input, fitting, decisions on pairs, tuning, batches, Dask."""

@@ -1,0 +1,73 @@
+"""The prior metric M₀ that learners fall back on where the data say nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from advmetric.linalg.centring import column_means
+from advmetric.linalg.sparse import dense_rows
+from advmetric.linalg.spd import symmetrize
+from advmetric.utils.arrays import to_numpy
+from advmetric.utils.typing import Matrix
+
+__all__ = ["check_prior", "covariance_root", "prior_matrix"]
+
+
+def check_prior(name: str, prior: Any) -> None:
+    """Raise unless ``prior`` is "identity", "covariance" or a positive definite matrix; a constraint for parameters."""
+    if not (isinstance(prior, str) and prior in ("identity", "covariance")):
+        _positive_definite(prior, None)
+
+
+def prior_matrix(prior: Any, X: Any, d: int) -> Matrix | None:
+    """Return M₀, or None for the identity. "covariance" is the inverse covariance of the points X."""
+    if isinstance(prior, str) and prior == "identity":
+        return None
+    if isinstance(prior, str) and prior == "covariance":
+        if X is None:
+            raise ValueError("prior='covariance' needs the points, which batches do not keep; pass a matrix instead.")
+        root = covariance_root(X)
+        return symmetrize(root @ root.T)
+    return _positive_definite(prior, d)
+
+
+def covariance_root(X: Any) -> Matrix:
+    """Return R with RRᵀ the inverse covariance of the rows of X.
+
+    Directions without spread get the precision of the weakest one that can be told from rounding.
+    """
+    n, d = X.shape
+    if issparse(X):
+        mean = column_means(X)
+        covariance = np.asarray((X.T @ X).toarray(), dtype=float) / n - np.outer(mean, mean)
+        scale = 1.0
+    else:
+        rows = dense_rows(to_numpy(X), slice(None))
+        centred = rows - rows.mean(axis=0)
+        scale = float(np.abs(centred).max()) or 1.0
+        covariance = (centred / scale).T @ (centred / scale) / n
+    e, U = np.linalg.eigh(covariance)
+    root: Matrix = U / np.sqrt(np.maximum(e, d * np.finfo(np.float32).eps * max(e[-1], 1.0 / d))) / scale
+    return root
+
+
+def _positive_definite(prior: Any, d: int | None) -> Matrix:
+    """Return the prior as a matrix; raise unless it is symmetric, positive definite and, if d is given, (d, d)."""
+    if isinstance(prior, str):
+        raise ValueError(f"prior={prior!r} is not known; use 'identity', 'covariance' or a positive definite array.")
+    shape = "(d, d)" if d is None else f"({d}, {d})"
+    try:
+        matrix = np.asarray(prior, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"prior is not numeric ({error}); use 'identity' or a {shape} array.") from error
+    if matrix.ndim != 2 or matrix.shape != (d or len(matrix), d or len(matrix)):
+        raise ValueError(f"prior has shape {matrix.shape}; a {shape} array is needed for {d or 'd'} features.")
+    if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-12 * np.abs(matrix).max()):
+        raise ValueError("prior must be a finite symmetric matrix.")
+    matrix = symmetrize(matrix)
+    if np.linalg.eigvalsh(matrix)[0] <= 0.0:
+        raise ValueError("prior must be positive definite.")
+    return matrix

@@ -1,0 +1,79 @@
+"""The default score of learners: ROC AUC of the learned distance on pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from advmetric.metric.mahalanobis import Mahalanobis
+from advmetric.pairs.data import Samples
+from advmetric.pairs.samplers import AllPairs, BalancedPairs, RandomPairs
+from advmetric.utils.arrays import to_numpy
+from advmetric.utils.typing import Vector
+
+from .input import check_pairs_for
+
+__all__ = ["Reference", "pair_auc"]
+
+_MOST_LISTED = 1500
+"""Up to this many points, all of their pairs are scored."""
+_DRAWN = 10**6
+_SAMPLE = 2000
+"""Training pairs from which the quantiles are taken."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Quantiles of the distances of similar and dissimilar training pairs."""
+
+    similar: Vector
+    dissimilar: Vector
+
+    @classmethod
+    def of(cls, metric: Mahalanobis, data: Samples) -> Reference:
+        """Return the quantiles, from a sample of the pairs (always the same one)."""
+        rng = np.random.RandomState(0)
+        if data.kind == "points":
+            counts = np.bincount(data.labels)
+            pairs = data.as_pairs((BalancedPairs if counts.max() > 1 else RandomPairs)(_SAMPLE), rng)
+        else:
+            rows = rng.randint(len(data), size=_SAMPLE) if len(data) > _SAMPLE else np.arange(len(data))
+            pairs = data.take(rows)  # type: ignore[assignment]
+        levels = np.linspace(0.0, 1.0, 201)
+        with np.errstate(over="ignore", invalid="ignore"):
+            distances = to_numpy(metric.pair_distance(pairs))
+            parts = [distances[pairs.labels == kind] for kind in (1, -1)]
+            return cls(*(np.quantile(part, levels) if len(part) else part for part in parts))
+
+
+def pair_auc(learner: Any, X: Any, y: Any) -> float:
+    """Return the area under the ROC curve of a learner on labelled pairs, or on pairs of labelled points."""
+    n = len(X) if not hasattr(X, "shape") else X.shape[0]
+    drawn = BalancedPairs(_DRAWN) if len(np.unique(to_numpy(y))) > 1 else RandomPairs(_DRAWN)
+    sampler = AllPairs() if n <= _MOST_LISTED else drawn
+    pairs = _score_pairs(learner, X, y, sampler)
+    distances = to_numpy(learner.pair_distance(pairs))
+    labels: NDArray[np.integer] = pairs.labels
+    kinds = np.unique(labels)
+    if len(kinds) < 2:
+        reference = getattr(learner, "_reference_", None)
+        other = None if reference is None else reference.dissimilar if kinds[0] == 1 else reference.similar
+        if other is None or not len(other):
+            raise ValueError(
+                "y has pairs of one kind only, and this estimator keeps no training pairs to compare them with; the "
+                "ROC curve needs similar and dissimilar pairs. Use stratified folds, such as StratifiedKFold."
+            )
+        distances = np.concatenate([distances, other])
+        labels = np.concatenate([labels, np.full(len(other), -kinds[0])])
+    return float(roc_auc_score(labels, -distances))
+
+
+def _score_pairs(learner: Any, X: Any, y: Any, sampler: Any) -> Any:
+    pairs = check_pairs_for(learner, X, y, sampler, 0)
+    if not len(pairs):
+        raise ValueError("X has one point only; a score needs at least two.")
+    return pairs

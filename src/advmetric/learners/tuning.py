@@ -1,0 +1,257 @@
+"""Choice of parameters by cross-validation: one search for all learners.
+
+Learners say how candidates share work: :meth:`MetricLearner._candidate_groups` splits candidates into groups, and
+:meth:`MetricLearner._candidate_metrics` learns those of a group one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
+
+from advmetric.metric.knn import knn_predict
+from advmetric.pairs.data import Pairs, Samples
+from advmetric.utils.progress import progress
+from advmetric.utils.typing import Matrix
+
+__all__ = [
+    "NeighborScorer",
+    "PairScorer",
+    "Params",
+    "Scorer",
+    "Search",
+    "best_params",
+    "expand_grid",
+    "make_folds",
+    "make_scorer",
+    "score_candidates",
+]
+
+Params = dict[str, Any]
+Part = tuple[Samples, Samples]
+"""Samples to learn from, and samples to judge on."""
+Scorer = Callable[[Any, Samples, Samples], float]
+"""(metric, learned from, judged on) ↦ score, the larger the better."""
+
+_MANY_FEATURES = 128
+"""Below this, a second BLAS thread costs more than it saves."""
+
+
+@dataclass(frozen=True)
+class NeighborScorer:
+    """Score a metric by the k-NN classifier in its space: accuracy, or a custom scorer of that classifier."""
+
+    n_neighbors: int = 5
+    custom: Callable[..., float] | None = None
+
+    def __call__(self, metric: Any, learning: Samples, judging: Samples) -> float:
+        learned, judged = metric.transform(learning.X), metric.transform(judging.X)
+        k = min(self.n_neighbors, len(learned))
+        if self.custom is None:
+            return float(np.mean(knn_predict(learned, learning.labels, judged, k) == judging.labels))
+        classifier = KNeighborsClassifier(k, algorithm="brute").fit(learned, learning.labels)
+        return float(self.custom(classifier, judged, judging.labels))
+
+
+@dataclass(frozen=True)
+class PairScorer:
+    """Score a metric on held-out pairs: ROC AUC of its distances, or a custom scorer of a fitted learner."""
+
+    custom: Callable[..., float] | None = None
+    learner: Any = None
+    """For custom scorers: the learner that is given the metric."""
+
+    def __call__(self, metric: Any, learning: Samples, judging: Samples) -> float:
+        if self.custom is None:
+            assert isinstance(judging, Pairs)
+            return float(roc_auc_score(judging.labels, -metric.pair_distance(judging)))
+        fitted = self.learner._unfitted()
+        fitted.n_features_in_, fitted.classes_ = metric.components.shape[1], np.array([-1, 1])
+        fitted._set_metric(metric.components, learning)
+        return float(self.custom(fitted, judging, judging.labels))
+
+
+def make_scorer(data: Samples, learner: Any = None, scoring: Any = None, n_neighbors: int = 5) -> Scorer:
+    """Return the scorer for labelled points (k-NN accuracy) or pairs (ROC AUC), or a custom one for either."""
+    custom = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    return PairScorer(custom, learner) if data.kind == "pairs" else NeighborScorer(n_neighbors, custom)
+
+
+def make_folds(data: Samples, cv: Any, groups: Any = None) -> list[Part]:
+    """Return the parts of cross-validation, stratified by class or by kind of pair.
+
+    If cv is a number, small classes may allow fewer folds.
+    """
+    y = data.labels
+    if isinstance(cv, (int, np.integer)):
+        sizes = np.unique(y, return_counts=True)[1]
+        pairs = data.kind == "pairs"
+        # On pairs, each fold needs both kinds; on points, a class must be left to learn from.
+        allowed = int(sizes.min() if pairs else sizes.max())
+        if allowed < 2:
+            raise ValueError(
+                "cross-validation needs at least two pairs of each kind."
+                if pairs
+                else "cross-validation needs a class in y with at least two members."
+            )
+        cv = min(int(cv), allowed)
+        if groups is not None:
+            cv = StratifiedGroupKFold(cv)
+    splitter = check_cv(cv, y, classifier=True)
+    return [(data.take(train), data.take(test)) for train, test in splitter.split(np.zeros(len(y)), y, groups)]
+
+
+def expand_grid(grid: Mapping[str, Sequence[Any]], thin: int = 1) -> list[Params]:
+    """Return all combinations of the values, or of every ``thin``-th value; the last parameter varies fastest.
+
+    >>> expand_grid({"t": [0, 1], "alpha": [5]})
+    [{'t': 0, 'alpha': 5}, {'t': 1, 'alpha': 5}]
+    """
+    values = [list(options)[::thin] for options in grid.values()]
+    return [dict(zip(grid, combination, strict=True)) for combination in product(*values)]
+
+
+@dataclass(frozen=True)
+class Search:
+    """Scores of candidates in cross-validation."""
+
+    candidates: list[Params]
+    scores: Matrix
+    """(folds, candidates)"""
+    n_iter: Matrix
+    """(folds, candidates)"""
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Return the mean score of each candidate."""
+        mean: NDArray[np.float64] = self.scores.mean(axis=0)
+        return mean
+
+    @property
+    def best_index(self) -> int:
+        """Return the candidate with the highest mean score; the first of equal ones."""
+        return int(np.argmax(self.mean))
+
+    @property
+    def best(self) -> Params:
+        """Return the parameters with the highest mean score."""
+        return self.candidates[self.best_index]
+
+    def results(self) -> dict[str, Any]:
+        """Return the scores in the form of scikit-learn's ``cv_results_``."""
+        mean, found = self.mean, dict[str, Any]()
+        for name in self.candidates[0]:
+            column = np.empty(len(self.candidates), dtype=object)
+            column[:] = [candidate[name] for candidate in self.candidates]
+            found[f"param_{name}"] = column
+        found["params"] = self.candidates
+        for fold, row in enumerate(self.scores):
+            found[f"split{fold}_test_score"] = row
+        found["mean_test_score"], found["std_test_score"] = mean, self.scores.std(axis=0)
+        found["rank_test_score"] = (mean[None, :] > mean[:, None] + 1e-15).sum(axis=1) + 1
+        found["n_iter"] = self.n_iter.mean(axis=0)
+        return found
+
+
+def score_candidates(
+    learner: Any,
+    parts: Sequence[Part],
+    candidates: Sequence[Params],
+    scorer: Scorer,
+    *,
+    n_jobs: int | None = None,
+    title: str = "",
+) -> Search:
+    """Learn each candidate from the first of each part and score it on the second.
+
+    Parameters
+    ----------
+    learner : MetricLearner
+        Its other parameters hold for all candidates.
+    parts : sequence of (Samples, Samples)
+    candidates : sequence of dict
+    scorer : callable
+    n_jobs : int, optional
+        Processes over parts and groups of candidates.
+    title : str
+        Of a progress bar; none if empty.
+    """
+    groups = learner._candidate_groups(list(candidates))
+    tasks = [(part, group) for part in range(len(parts)) for group in groups]
+    run = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_score_group)(learner, *parts[part], [candidates[index] for index in group], scorer)
+        for part, group in tasks
+    )
+    scores, n_iter = (np.empty((len(parts), len(candidates))) for _ in range(2))
+    watched = progress(run, len(tasks), title, enabled=bool(title))
+    for (part, group), found in zip(tasks, watched, strict=True):
+        scores[part, group], n_iter[part, group] = found
+    return Search(list(candidates), scores, n_iter)
+
+
+def _score_group(
+    learner: Any, learning: Samples, judging: Samples, candidates: list[Params], scorer: Scorer
+) -> tuple[list[float], list[int]]:
+    scores, n_iter = [], []
+    with threadpool_limits(1 if learning.X.shape[1] < _MANY_FEATURES else None, "blas"):
+        for metric, steps in _metrics(learner, candidates, learning):
+            scores.append(scorer(metric, learning, judging))
+            n_iter.append(steps)
+    return scores, n_iter
+
+
+def _metrics(learner: Any, candidates: list[Params], data: Samples) -> Iterator[tuple[Any, int]]:
+    found: Iterator[tuple[Any, int]] = learner._candidate_metrics(candidates, data)
+    return found
+
+
+def best_params(
+    learner: Any,
+    data: Samples | Sequence[Part],
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    fixed: Mapping[str, Any] | None = None,
+    cv: Any = 3,
+    score: Scorer | None = None,
+    thin: int = 1,
+    n_jobs: int | None = None,
+    title: str = "",
+) -> Params:
+    """Return the parameters of a grid that score best in cross-validation, together with the fixed ones.
+
+    Parameters
+    ----------
+    learner : MetricLearner
+        Not fitted. Its other parameters hold for all candidates.
+    data : LabelledPoints, Pairs, or a sequence of parts
+        Samples to cross-validate on, or ready-made (learn from, judge on) parts.
+    grid : dict
+        Values to try for each parameter; those of ``fixed`` are left out.
+    fixed : dict, optional
+        Parameters that are given.
+    cv : int or splitter
+        For samples: folds, stratified by class or by kind of pair.
+    score : callable, optional
+        By default 5-NN accuracy on points, ROC AUC on pairs.
+    thin : int
+        Try every so many values of each parameter.
+    n_jobs, title : see :func:`score_candidates`
+    """
+    given = dict(fixed or {})
+    candidates = expand_grid({name: values for name, values in grid.items() if name not in given}, thin)
+    if len(candidates) == 1:
+        return {**given, **candidates[0]}
+    parts: Sequence[Part] = make_folds(data, cv) if isinstance(data, Samples) else data
+    base = learner._unfitted().set_params(**given)
+    search = score_candidates(base, parts, candidates, score or make_scorer(parts[0][1]), n_jobs=n_jobs, title=title)
+    return {**given, **search.best}

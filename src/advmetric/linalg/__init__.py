@@ -1,0 +1,1 @@
+"""Linear algebra of symmetric positive definite matrices, sparse products, centring and bases of spans."""

@@ -1,0 +1,78 @@
+"""Points under a metric: checks, and coordinates that keep their digits (centred, in units of their spread)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from advmetric.utils.typing import Matrix, Vector
+from advmetric.utils.validation import FLOATS, reject_non_numbers, reject_nonfinite
+
+from .mahalanobis import Mahalanobis
+
+__all__ = ["Frame", "check_points", "linear_metric"]
+
+
+def linear_metric(metric: Any) -> Mahalanobis:
+    """The metric of a fitted learner, or the metric itself."""
+    found = metric.get_metric() if hasattr(metric, "get_metric") else metric
+    if not isinstance(found, Mahalanobis):
+        raise TypeError(
+            f"metric must be a Mahalanobis or a fitted learner of one, got {type(found).__name__}. For other metrics, "
+            "transform the points first and index them under Mahalanobis(numpy.eye(r))."
+        )
+    return found
+
+
+def check_points(X: Any, name: str, metric: Mahalanobis) -> Matrix:
+    """Points that the metric can measure; a float array is not copied."""
+    reject_non_numbers(X, name)
+    columns, expected = getattr(X, "columns", None), metric.feature_names
+    if columns is not None and expected is not None and tuple(map(str, columns)) != expected:
+        raise ValueError(f"the columns of {name} are not the features that the metric was learned on, in their order.")
+    points: Matrix = check_array(X, dtype=FLOATS, ensure_all_finite=False, input_name=name)
+    d = metric.components.shape[1]
+    if points.shape[1] != d:
+        raise ValueError(f"{name} has {points.shape[1]} features, but the metric is expecting {d} features.")
+    reject_nonfinite(points, name, columns)
+    return points
+
+
+@dataclass(frozen=True)
+class Frame:
+    """x ↦ (x - centre) / scale: numbers near 1 in the embedding, wherever and however large the points are."""
+
+    centre: Vector
+    scale: float
+
+    @classmethod
+    def of(cls, points: Matrix, metric: Mahalanobis) -> Frame:
+        """Centre and spread, the root mean square of ‖L(x - centre)‖, of a sample."""
+        centre: Vector = points.mean(axis=0, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            embedded = metric.transform(points - centre)
+        largest = float(np.abs(embedded).max())
+        if not np.isfinite(largest):
+            raise ValueError("the points of X are too large to be measured; standardise them and learn anew.")
+        # Divided first: squares of large or tiny numbers would be lost.
+        share = embedded / largest if largest else embedded
+        return cls(centre, largest * float(np.sqrt(np.mean(share**2) * share.shape[1])) or 1.0)
+
+    def __call__(self, points: Matrix) -> Matrix:
+        """The points in these coordinates, in double precision."""
+        return (points - self.centre) / self.scale
+
+    def check_reach(self, points: Matrix, name: str, metric: Mahalanobis, limit: float) -> None:
+        """Raise if a point may be farther from the centre than ``limit`` spreads; no copy is made."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            box = np.abs(self(np.stack([points.min(axis=0), points.max(axis=0)]))).max(axis=0)
+            reach = float((abs(metric.components) @ box).max())
+        # Features that L is blind to must fit into single precision too.
+        if not (reach < limit and box.max() < 1e19 * limit):
+            raise ValueError(
+                f"{name} has a point that is more than {limit:g} times as far from the centre as the points that the "
+                "index was trained on; drop such outliers."
+            )

@@ -1,0 +1,147 @@
+"""The learned metric: d(x, x') = ‖L(x - x')‖, M = LᵀL. Everything follows from the components L."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, issparse
+
+from advmetric.linalg.spd import symmetrize
+from advmetric.pairs.data import Pairs
+from advmetric.utils.archive import read_archive, write_archive
+from advmetric.utils.arrays import convert_like, is_array_api, namespace, to_numpy
+from advmetric.utils.parameters import Real
+from advmetric.utils.typing import Matrix, Vector
+from advmetric.utils.validation import all_finite
+
+from .threshold import similar_probability
+
+__all__ = ["Mahalanobis"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mahalanobis:
+    """A Mahalanobis distance, callable on two vectors.
+
+    Parameters
+    ----------
+    components : (r, d) array
+        L; the rows span the embedding in which the distance is Euclidean.
+    threshold : float, optional
+        Pairs no farther apart than this are called similar.
+    feature_names : sequence of str, optional
+        Names of the d features, kept with a saved metric.
+    calibration : (slope, intercept), optional
+        Of the log-odds of "same" as a function of the distance: see :meth:`probability`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> metric = Mahalanobis(np.diag([3.0, 4.0]))
+    >>> float(metric([1, 1], [0, 0]))
+    5.0
+    """
+
+    components: Matrix
+    threshold: float | None = None
+    feature_names: tuple[str, ...] | None = field(default=None)
+    calibration: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        # The identity of tens of thousands of features is kept sparse (Euclidean): dense, it takes gigabytes.
+        given = self.components
+        if np.iscomplexobj(given):
+            raise ValueError("components must be real numbers, not complex ones.")
+        components = (
+            csr_array(given, dtype=np.float64) if issparse(given) else to_numpy(given).astype(np.float64, copy=False)
+        )
+        if components.ndim != 2 or 0 in components.shape or not all_finite(components):
+            raise ValueError("components must be a finite (r, d) array with r, d >= 1.")
+        object.__setattr__(self, "components", components)
+        if self.threshold is not None:
+            Real()("threshold", self.threshold)
+            object.__setattr__(self, "threshold", float(self.threshold))
+        if self.feature_names is not None:
+            names = tuple(str(name) for name in self.feature_names)
+            if len(names) != components.shape[1]:
+                raise ValueError(f"feature_names has {len(names)} names for {components.shape[1]} features.")
+            object.__setattr__(self, "feature_names", names)
+        if self.calibration is not None:
+            slope, intercept = (float(value) for value in self.calibration)
+            if not (np.isfinite(slope) and np.isfinite(intercept)):
+                raise ValueError(f"calibration={self.calibration!r} must be two finite numbers.")
+            object.__setattr__(self, "calibration", (slope, intercept))
+
+    @property
+    def matrix(self) -> Matrix:
+        """M = LᵀL, symmetric and positive semi-definite."""
+        M: Any = self.components.T @ self.components
+        return symmetrize(M.toarray() if issparse(M) else M)
+
+    def transform(self, X: Matrix) -> Matrix:
+        """Map points to the space in which the distance is Euclidean: X Lᵀ, of the library and device of X."""
+        if is_array_api(X):
+            return X @ namespace(X).astype(convert_like(self.dense_components, X), X.dtype).T
+        dtype = X.dtype if X.dtype == np.float32 else np.float64
+        embedded: Any = X @ self.components.T.astype(dtype, copy=False)
+        return embedded.toarray() if issparse(embedded) else embedded
+
+    def pair_distance(self, pairs: Pairs) -> Vector:
+        """Distances of the pairs, by blocks; exactly 0 for a point and itself."""
+        if is_array_api(pairs.X):
+            xp, L = namespace(pairs.X), convert_like(self.dense_components, pairs.X)
+            return xp.concat([xp.linalg.vector_norm(V @ L.T, axis=1) for _, V in pairs.differences()])
+        distances = np.empty(len(pairs))
+        for block, V in pairs.differences(dense=False):
+            Z: Any = V @ self.components.T
+            distances[block] = np.sqrt(Z.multiply(Z).sum(axis=1) if issparse(Z) else np.einsum("ij,ij->i", Z, Z))
+        return distances
+
+    def probability(self, distances: Vector) -> Vector:
+        """Probability that pairs at these distances are the same: 1 / (1 + exp(-slope·d - intercept))."""
+        if self.calibration is None:
+            raise ValueError("this metric has no calibration; fit one with advmetric.metric.threshold.fit_probability.")
+        return similar_probability(distances, self.calibration)
+
+    def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
+        """Return the distance of two vectors of length d, given as arrays or lists, also of shape (1, d)."""
+        z = self.components @ (self._vector(u, "u") - self._vector(v, "v"))
+        square = float(z @ z)
+        return square if squared else float(np.sqrt(square))
+
+    def _vector(self, values: ArrayLike, name: str) -> Vector:
+        d = self.components.shape[1]
+        vector = to_numpy(values).astype(float)
+        if vector.shape not in ((d,), (1, d)):
+            raise ValueError(f"{name} must be a vector of length {d}, got shape {vector.shape}.")
+        return vector.reshape(d)
+
+    # --- files ------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the metric to a file, atomically: a reader sees the old file or the whole new one."""
+        facts = {name: getattr(self, name) for name in ("threshold", "feature_names", "calibration")}
+        write_archive(path, "a metric", facts, {"components": self.dense_components})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Mahalanobis:
+        """Read a metric that :meth:`save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a metric of advmetric, was changed or cut short, or comes from a newer version.
+        """
+        with read_archive(path, "a metric") as (facts, arrays):
+            return cls(arrays["components"], facts["threshold"], facts["feature_names"], facts["calibration"])
+
+    @property
+    def dense_components(self) -> Matrix:
+        """Return the components as a dense array."""
+        components: Any = self.components
+        dense: Matrix = components.toarray() if issparse(components) else components
+        return dense

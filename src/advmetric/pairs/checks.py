@@ -1,0 +1,64 @@
+"""Validation of index pairs and of the labels of pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
+
+from advmetric.utils.arrays import to_numpy
+
+__all__ = ["check_index_pairs", "check_pair_labels"]
+
+_BLOCK = 1 << 20
+"""Number of labels checked at a time."""
+
+
+def check_index_pairs(pairs: Any, n: int | None, first: int = 0) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Check pairs of row numbers of n points; return the left and the right ones.
+
+    n is None if the number of points is not known. ``first`` is the number of pairs before these, for error messages.
+    """
+    indices = to_numpy(pairs)
+    if indices.ndim != 2 or indices.shape[1] != 2 or len(indices) == 0:
+        raise ValueError(f"index pairs must have shape (N, 2) with N >= 1, got {indices.shape}.")
+    if indices.dtype.kind not in "iu":
+        raise TypeError(
+            f"index pairs must be integers, got dtype {indices.dtype}. (Without preprocessor, X is taken as points.)"
+        )
+    if n is not None and (indices.min() < 0 or indices.max() >= n):
+        bad = int(np.flatnonzero(((indices < 0) | (indices >= n)).any(axis=1))[0])
+        raise ValueError(
+            f"pair {first + bad} is {tuple(indices[bad].tolist())}, out of range for a preprocessor of {n} rows "
+            f"(0 to {n - 1})."
+        )
+    return indices[:, 0], indices[:, 1]
+
+
+def check_pair_labels(y: Any, n_pairs: int, *, both: bool = True, first: int = 0) -> NDArray[np.integer]:
+    """Check labels of pairs: one per pair, -1 or +1, and (unless ``both`` is false) both present."""
+    labels = column_or_1d(y)
+    if len(labels) != n_pairs:
+        raise ValueError(f"y has {len(labels)} labels for {n_pairs} pairs.")
+    kinds = np.empty(n_pairs, np.int8)
+    for start in range(0, n_pairs, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        valid = np.isin(labels[block], (-1, 1))
+        if not valid.all():
+            bad = start + int(np.flatnonzero(~valid)[0])
+            raise ValueError(
+                f"y of pair {first + bad} is {labels[bad : bad + 1].tolist()[0]!r}; "
+                "labels of pairs must be +1 (similar) or -1 (dissimilar)."
+                + (" For labels 0 and 1, pass np.where(y == 1, 1, -1)." if _zero_or_one(labels) else "")
+            )
+        kinds[block] = labels[block]
+    for label, kind in ((1, "similar"), (-1, "dissimilar")):
+        if both and not np.any(kinds == label):
+            raise ValueError(f"y has no {kind} pair (label {label:+d}); pairs of both kinds are needed.")
+    return kinds
+
+
+def _zero_or_one(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind in "biuf" and bool(np.all((labels == 0) | (labels == 1)))

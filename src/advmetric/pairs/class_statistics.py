@@ -1,0 +1,243 @@
+"""Statistics of labelled points by class: enough for the scatter of all of their pairs, and they add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from advmetric.utils.arrays import convert_like
+from advmetric.utils.typing import Matrix, Vector
+
+from .data import BLOCK_BYTES, Scatter
+
+__all__ = ["PointStatistics", "Within", "class_scatter"]
+
+Within = Callable[[NDArray[Any]], Any]
+"""Weights of the classes ↦ the weighted sum of their scatter matrices."""
+
+_CACHED_BYTES = 1 << 19
+"""What stays in the processor's cache."""
+_MOST_BYTES = 1 << 34
+
+
+@dataclass
+class PointStatistics:
+    """Counts n_c, means μ_c and centred scatters S_c of each class: all that all pairs of points come to.
+
+    Means are kept relative to an origin inside each class, so that they round at the scale of its spread, not
+    of its distance from 0. Memory: one (d, d) matrix a class, since the weight of S_c in the sum
+    over pairs (n_c) is known at the end only.
+    """
+
+    classes: NDArray[Any]
+    """(c,) sorted labels."""
+    counts: NDArray[np.int64]
+    """(c,)"""
+    origins: Matrix
+    """(c, d)"""
+    means: Matrix
+    """(c, d), relative to the origins."""
+    scatters: NDArray[np.float64]
+    """(c, d, d)"""
+
+    kind: ClassVar[str] = "points"
+
+    @classmethod
+    def empty(cls, n_features: int, classes: NDArray[Any]) -> PointStatistics:
+        """No points yet."""
+        c, d = len(classes), n_features
+        if 8 * c * d * d > _MOST_BYTES:
+            raise ValueError(
+                f"statistics of {c} classes and {d} features would take {8e-9 * c * d * d:.3g} GB, a (d, d) matrix a "
+                "class; reduce the features first, for example with sklearn.decomposition.IncrementalPCA."
+            )
+        return cls(classes, np.zeros(c, np.int64), np.zeros((c, d)), np.zeros((c, d)), np.zeros((c, d, d)))
+
+    @classmethod
+    def of(cls, X: Any, y: NDArray[Any], classes: NDArray[Any] | None = None) -> PointStatistics:
+        """Statistics of labelled points; ``classes`` may name more than occur."""
+        return cls.empty(X.shape[1], np.unique(y if classes is None else classes)).update(X, y)
+
+    def update(self, X: Any, y: NDArray[Any]) -> PointStatistics:
+        """Add labelled points, in place: O(nd²), one matrix product a class and block. Classes may be new."""
+        code = self._codes(y)
+        n, d = X.shape
+        step = _block_rows(len(self.classes), d)
+        for start in range(0, n, step):
+            rows = X[start : start + step]
+            self._add_block(rows.toarray() if issparse(rows) else np.asarray(rows), code[start : start + step])
+        return self
+
+    def _codes(self, y: NDArray[Any]) -> NDArray[np.integer]:
+        """Place of each label among the classes, which grow by new labels."""
+        code = _places(self.classes, y)
+        if code is None:
+            grown = self._aligned(_united(self.classes, np.unique(y)))
+            self.classes, self.counts = grown.classes, grown.counts
+            self.origins, self.means, self.scatters = grown.origins, grown.means, grown.scatters
+            code = np.searchsorted(self.classes, y)
+        # NumPy sorts numbers of 16 bits by radix, several times faster than longer ones.
+        return code.astype(np.uint16, copy=False) if len(self.classes) < 1 << 16 else code
+
+    def _add_block(self, X: Matrix, code: NDArray[np.integer]) -> None:
+        """Chan's update: the scatter about the block's own mean, plus that of the two means about their mean."""
+        order = np.argsort(code, kind="stable")
+        sizes = np.bincount(code, minlength=len(self.classes))
+        room = np.empty((sizes.max(), X.shape[1]), X.dtype)  # written to again and again: new pages would cost more
+        start = 0
+        for c in np.flatnonzero(sizes):
+            m, seen = int(sizes[c]), int(self.counts[c])
+            # Class by class, so that the rows stay in the cache for all that is done to them. About the mean so far, in
+            # double precision: exact for points that are far from 0 but close to each other.
+            rows = np.take(X, order[start : start + m], axis=0, out=room[:m], mode="clip")
+            if not seen:
+                self.origins[c] = rows.mean(axis=0, dtype=np.float64)
+            centre = self.origins[c] + self.means[c]
+            Z = np.subtract(rows, centre, out=rows if rows.dtype == np.float64 else None)
+            start += m
+            gap = np.ones(m) @ Z / m
+            if m > 1:
+                product = Z.T @ Z
+                if np.any(gap**2 * m > 0.5 * np.diagonal(product)):  # the mean has moved: subtract before squaring
+                    Z -= gap
+                    gap += np.ones(m) @ Z / m  # what the sum of so many far points rounded off
+                    self.scatters[c] += Z.T @ Z
+                else:
+                    self.scatters[c] += product
+                    self.scatters[c] -= np.outer(m * gap, gap)
+            gap += (centre - self.origins[c]) - self.means[c]  # what the sum above rounded off
+            if seen:
+                self.scatters[c] += np.outer(gap * (seen * m / (seen + m)), gap)
+            self.means[c] += gap * (m / (seen + m))
+            self.counts[c] = seen + m
+
+    def _aligned(self, classes: NDArray[Any]) -> PointStatistics:
+        """The same statistics, with arrays of their own, over a superset of the classes."""
+        place = np.searchsorted(classes, self.classes)
+        wide = PointStatistics.empty(self.n_features, classes)
+        wide.counts[place], wide.origins[place] = self.counts, self.origins
+        wide.means[place], wide.scatters[place] = self.means, self.scatters
+        return wide
+
+    def merge(self, other: PointStatistics) -> PointStatistics:
+        """Statistics of both sets of points together; neither is changed."""
+        if not isinstance(other, PointStatistics) or self.n_features != other.n_features:
+            raise ValueError(f"statistics of points with {self.n_features} features do not merge with {other!r:.80}.")
+        classes = _united(self.classes, other.classes)
+        merged, added = self._aligned(classes), other._aligned(classes)
+        for c in np.flatnonzero(added.counts):
+            m, seen = int(added.counts[c]), int(merged.counts[c])
+            if not seen:
+                merged.origins[c] = added.origins[c]
+            gap = (added.origins[c] - merged.origins[c]) + (added.means[c] - merged.means[c])
+            merged.scatters[c] += added.scatters[c] + np.outer(gap * (seen * m / (seen + m)), gap)
+            merged.means[c] += gap * (m / (seen + m))
+            merged.counts[c] = seen + m
+        return merged
+
+    def scaled(self, factors: Vector) -> PointStatistics:
+        """Statistics of the same points with feature j multiplied by ``factors[j]``."""
+        scatters = self.scatters * factors
+        scatters *= factors[:, None]
+        origins, means = self.origins * factors, self.means * factors
+        return PointStatistics(self.classes, self.counts.copy(), origins, means, scatters)
+
+    def __sizeof__(self) -> int:
+        """Bytes: what schedulers weigh moving it by."""
+        return self.origins.nbytes + self.means.nbytes + self.scatters.nbytes
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return int(self.means.shape[1])
+
+    @property
+    def missing(self) -> str | None:
+        """What is still needed before a metric can be learned."""
+        if np.count_nonzero(self.counts) < 2:
+            return "points of at least two classes"
+        return None if self.counts.max() > 1 else "a class with at least two members"
+
+    def scatter(self) -> Scatter:
+        """Scatter of all pairs: see :func:`~advmetric.supervision.all_pairs_scatter`. O(cd²)."""
+        if self.missing:
+            raise ValueError(f"no metric can be learned yet: it needs {self.missing}.")
+        return class_scatter(self.within, self.centred_means, self.counts)
+
+    def within(self, weights: NDArray[Any]) -> Matrix:
+        """Return Σ_c w_c S_c."""
+        total: Matrix = np.tensordot(np.asarray(weights, dtype=float), self.scatters, axes=1)
+        return total
+
+    @property
+    def centred_means(self) -> Matrix:
+        """Return the class means, (c, d), relative to a point of the largest class."""
+        return (self.origins - self.origins[np.argmax(self.counts)]) + self.means
+
+
+def class_scatter(within: Within, means: Any, counts: NDArray[np.integer]) -> Scatter:
+    """Scatter of all pairs of points from statistics of their classes: O(cd²).
+
+    With S_c the scatter of class c about its mean μ_c, n_c its size and μ the overall mean,
+
+        Σ_similar = Σ_c n_c S_c,   Σ_dissimilar = Σ_c (n - n_c) S_c + n Σ_c n_c (μ_c - μ)(μ_c - μ)ᵀ,
+
+    each a sum of positive terms.
+
+    Parameters
+    ----------
+    within : callable
+        (c,) weights w ↦ Σ_c w_c S_c.
+    means : (c, d) array
+        Class means, relative to any origin.
+    counts : (c,) integer array
+        Class sizes.
+    """
+    sizes = [int(size) for size in counts]  # Python's integers do not overflow
+    n = sum(sizes)
+    n_similar = sum(size * (size - 1) for size in sizes) // 2
+    n_dissimilar = n * (n - 1) // 2 - n_similar
+    weights = np.asarray(counts, dtype=float)
+    local = convert_like(weights, means)
+    gaps = means - local @ means / n
+    similar = within(weights)
+    balanced = bool(np.all(weights == weights[0]))
+    mixed = similar * float((n - weights[0]) / weights[0]) if balanced else within(n - weights)
+    dissimilar = mixed + n * (gaps.T * local) @ gaps
+    return Scatter(similar / n_similar, dissimilar / n_dissimilar, n_similar, n_dissimilar)
+
+
+def _places(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.integer] | None:
+    """Place of each label among sorted classes; None if one is not there."""
+    c = len(classes)
+    if not c:
+        return None
+    if (
+        classes.dtype == y.dtype == np.int64 and int(classes[-1]) - int(classes[0]) < 1 << 15
+    ):  # a table, faster than a search
+        if y.min() < classes[0] or y.max() > classes[-1]:
+            return None
+        table = np.full(int(classes[-1] - classes[0]) + 1, c, np.uint16)
+        table[classes - classes[0]] = np.arange(c)
+        code: NDArray[np.integer] = table[y - classes[0]]
+        return code if code.max() < c else None
+    code = np.minimum(np.searchsorted(classes, y), c - 1)
+    return code if np.all(classes[code] == y) else None
+
+
+def _block_rows(n_classes: int, d: int) -> int:
+    """Rows to work on at a time: those of one class fill the cache, or outweigh adding a (d, d) matrix for them."""
+    row = 8 * max(1, d)
+    return int(min(n_classes * max(_CACHED_BYTES // row, d), 4 * BLOCK_BYTES // row)) + 1
+
+
+def _united(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """Sorted union of labels; numbers and text do not mix (NumPy would turn the former into text)."""
+    if len(first) and len(second) and (first.dtype.kind in "OSU") != (second.dtype.kind in "OSU"):
+        raise ValueError(f"labels of type {second.dtype} do not go with the earlier ones of type {first.dtype}.")
+    return np.union1d(first, second) if len(first) else np.unique(second)

@@ -1,0 +1,1 @@
+"""Helpers that know nothing about metrics: types, optional imports, arrays, parameters, validation, files, progress."""

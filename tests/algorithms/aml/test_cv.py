@@ -1,0 +1,344 @@
+"""AMLCV against an explicit loop over folds and candidates, and what it shares between them."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score, f1_score, get_scorer, roc_auc_score
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+
+from advmetric import AML, AMLCV
+from advmetric.algorithms.aml import estimator as estimator_module
+from advmetric.learners import moments as moments_module
+
+GRID = {"alphas": [0.0, 1.0, 100.0], "betas": [0.01, 1.0], "ts": [0.1, 0.5]}
+PRIOR = np.diag(np.linspace(1.0, 2.0, 18))
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    """Candidates solved as closely as single fits, so that the two can be compared to the last digit."""
+    monkeypatch.setattr(search_module, "_SEARCH_TOL", 0.0)
+
+
+def by_hand(vehicle, kind, params, folds, score, **settings):
+    """Mean score of one candidate: fit AML anew in each fold."""
+    data, y = getattr(vehicle, kind), vehicle.y if kind == "X" else vehicle.kinds
+    scores = []
+    for train, test in folds.split(data, y):
+        learned = AML(**params, tol=1e-9, **settings).fit(data[train], y[train])
+        scores.append(score(learned, data[train], y[train], data[test], y[test]))
+    return scores
+
+
+def five_neighbours(learned, X, y, X_test, y_test, scorer=None):
+    classifier = KNeighborsClassifier(5, algorithm="brute").fit(learned.transform(X), y)
+    if scorer is not None:
+        return scorer(classifier, learned.transform(X_test), y_test)
+    return classifier.score(learned.transform(X_test), y_test)
+
+
+def auc(learned, pairs, y, pairs_test, y_test):
+    return roc_auc_score(y_test, -learned.pair_distance(pairs_test))
+
+
+def scores_of(search):
+    results = search.cv_results_
+    names = sorted(name for name in results if name.startswith("split"))
+    return np.column_stack([results[name] for name in names])
+
+
+# --- equal to a loop ------------------------------------------------------------------------------------
+
+
+def test_on_labels_every_score_is_that_of_a_loop_over_aml_and_neighbours(vehicle, exact):
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    search = AMLCV(**GRID, n_components=[None, 6], cv=folds, tol=1e-9).fit(vehicle.X, vehicle.y)
+    expected = [by_hand(vehicle, "X", params, folds, five_neighbours) for params in search.cv_results_["params"]]
+    np.testing.assert_allclose(scores_of(search), expected, atol=1e-12)
+    assert len(expected) == 24
+
+
+def test_on_pairs_every_score_is_the_auc_of_a_loop(vehicle, exact):
+    folds = StratifiedKFold(3)
+    search = AMLCV(**GRID, cv=folds, tol=1e-9).fit(vehicle.formed, vehicle.kinds)
+    expected = [by_hand(vehicle, "formed", params, folds, auc) for params in search.cv_results_["params"]]
+    np.testing.assert_allclose(scores_of(search), expected, atol=1e-4)
+    indexed = AMLCV(**GRID, cv=folds, tol=1e-9, preprocessor=vehicle.X).fit(vehicle.indices, vehicle.kinds)
+    np.testing.assert_allclose(scores_of(indexed), scores_of(search), atol=1e-4)
+
+
+def test_the_looser_tolerance_of_the_search_changes_scores_by_next_to_nothing(vehicle):
+    folds = StratifiedKFold(3)
+    search = AMLCV(**GRID, cv=folds).fit(vehicle.X, vehicle.y)
+    expected = [by_hand(vehicle, "X", params, folds, five_neighbours) for params in search.cv_results_["params"]]
+    assert np.abs(scores_of(search) - expected).max() <= 2 / 282 + 1e-12
+
+
+def test_candidates_are_all_combinations_each_once(vehicle):
+    search = AMLCV(**GRID, n_components=[None, 2], regs=[1e-3, 0.1], cv=2).fit(vehicle.X, vehicle.y)
+    found = [
+        tuple(params[name] for name in ("alpha", "beta", "t", "n_components", "reg"))
+        for params in search.cv_results_["params"]
+    ]
+    expected = set(product(GRID["alphas"], GRID["betas"], GRID["ts"], [None, 2], [1e-3, 0.1]))
+    assert len(found) == len(expected)
+    assert set(found) == expected
+
+
+@pytest.mark.parametrize("kind", ["X", "formed"])
+def test_the_best_candidate_is_fitted_on_all_data(vehicle, kind):
+    data, y = getattr(vehicle, kind), vehicle.y if kind == "X" else vehicle.kinds
+    search = AMLCV(**GRID, cv=3).fit(data, y)
+    assert search.best_params_ == search.cv_results_["params"][search.best_index_]
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+    alone = AML(**search.best_params_).fit(data, y)
+    np.testing.assert_array_equal(search.components_, alone.components_)
+    np.testing.assert_array_equal(search.best_estimator_.components_, alone.components_)
+    assert search.best_estimator_.get_params() == alone.get_params()
+    np.testing.assert_array_equal(search.objective_, alone.objective_)
+    assert (search.n_iter_, search.converged_) == (alone.n_iter_, alone.converged_)
+    if kind == "formed":
+        assert search.threshold_ == search.best_estimator_.threshold_ == alone.threshold_
+        np.testing.assert_array_equal(search.best_estimator_.predict(data), alone.predict(data))
+    np.testing.assert_array_equal(search.best_estimator_.transform(vehicle.X), alone.transform(vehicle.X))
+
+
+def test_the_winner_beats_the_default_on_vehicle(vehicle):
+    search = AMLCV(cv=3).fit(vehicle.X, vehicle.y)
+    default = by_hand(vehicle, "X", {}, StratifiedKFold(3), five_neighbours)
+    assert search.best_score_ > np.mean(default) + 0.02
+
+
+# --- results --------------------------------------------------------------------------------------------
+
+
+def test_cv_results_make_a_table(vehicle):
+    search = AMLCV(**GRID, cv=3, priors=["identity", PRIOR]).fit(vehicle.X, vehicle.y)
+    table = pd.DataFrame(search.cv_results_)
+    assert len(table) == 24
+    assert {f"param_{name}" for name in search.best_params_} <= set(table.columns)
+    splits = table[["split0_test_score", "split1_test_score", "split2_test_score"]]
+    np.testing.assert_allclose(table["mean_test_score"], splits.mean(axis=1))
+    np.testing.assert_allclose(table["std_test_score"], splits.std(axis=1, ddof=0))
+    assert (table["n_iter"] >= 0).all()
+    assert table.loc[search.best_index_, "rank_test_score"] == 1
+    assert table.loc[table["rank_test_score"].idxmin(), "mean_test_score"] == table["mean_test_score"].max()
+    pivot = table[table["param_prior"].map(lambda prior: isinstance(prior, str))].pivot_table(
+        index="param_alpha", columns="param_t", values="mean_test_score"
+    )
+    assert pivot.shape == (3, 2)
+
+
+def test_ranks_are_those_of_the_mean_scores_with_ties_sharing_the_best():
+    search = AMLCV(alphas=[0.0, 1.0, 2.0, 3.0])
+    scores = np.array([[0.5, 0.75, 0.75, 0.25], [0.5, 0.25, 0.25, 0.25]])
+    search._record([{"alpha": alpha} for alpha in search.alphas], scores, np.zeros_like(scores))
+    np.testing.assert_array_equal(search.cv_results_["rank_test_score"], [1, 1, 1, 4])
+    assert search.best_index_ == 0
+    assert search.best_params_ == {"alpha": 0.0}
+
+
+# --- what is shared -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["X", "formed"])
+def test_the_scatter_is_computed_once_a_fold(vehicle, kind, monkeypatch):
+    calls = []
+    count = moments_module.scatter_of
+
+    def counting(*arguments, **options):
+        calls.append(1)
+        return count(*arguments, **options)
+
+    monkeypatch.setattr(moments_module, "scatter_of", counting)
+    y = vehicle.y if kind == "X" else vehicle.kinds
+    AMLCV(**GRID, cv=3).fit(getattr(vehicle, kind), y)
+    assert len(calls) == 3
+    calls.clear()
+    AMLCV(**GRID, cv=3, n_components=[None, 2], regs=[1e-3, 1e-2]).fit(getattr(vehicle, kind), y)
+    assert len(calls) == 3
+
+
+def test_solutions_start_from_their_neighbours_within_one_t(vehicle, monkeypatch):
+    started = []
+    solve = estimator_module.solve
+
+    def watching(moments, adversary, *, t, start=None, **options):
+        started.append((t, start is not None))
+        return solve(moments, adversary, t=t, start=start, **options)
+
+    monkeypatch.setattr(estimator_module, "solve", watching)
+    AMLCV(**GRID, cv=2).fit(vehicle.X, vehicle.y)
+    per_fold = ([(0.1, False)] + [(0.1, True)] * 5) + ([(0.5, False)] + [(0.5, True)] * 5)
+    assert started[:-1] == 2 * per_fold  # the last fit is that of the winner
+
+
+def test_two_jobs_give_the_same_results_as_one(vehicle):
+    for data, y in ((vehicle.X, vehicle.y), (vehicle.formed, vehicle.kinds)):
+        one = AMLCV(**GRID, n_components=[None, 5], cv=3).fit(data, y)
+        two = clone(one).set_params(n_jobs=2).fit(data, y)
+        np.testing.assert_array_equal(scores_of(two), scores_of(one))
+        np.testing.assert_array_equal(two.components_, one.components_)
+        assert two.best_params_ == one.best_params_
+
+
+# --- settings -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "neg_log_loss"])
+def test_scorers_by_name_on_labels_judge_the_neighbour_classifier(vehicle, scoring, exact):
+    folds = StratifiedKFold(2)
+    search = AMLCV(alphas=[1.0], betas=[1.0], ts=[0.1, 0.5], cv=folds, scoring=scoring, tol=1e-9)
+    search.fit(vehicle.X, vehicle.y)
+    scorer = get_scorer(scoring)
+    expected = [
+        by_hand(vehicle, "X", params, folds, lambda *data: five_neighbours(*data, scorer=scorer))
+        for params in search.cv_results_["params"]
+    ]
+    np.testing.assert_allclose(scores_of(search), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "accuracy", "f1", "balanced_accuracy", "average_precision"])
+@pytest.mark.parametrize("kind", ["formed", "indices"])
+def test_scorers_by_name_on_pairs_judge_the_learner(vehicle, scoring, kind, exact):
+    folds = StratifiedKFold(2)
+    settings = {} if kind == "formed" else {"preprocessor": vehicle.X}
+    search = AMLCV(alphas=[1.0], betas=[1.0], ts=[0.1, 0.5], cv=folds, scoring=scoring, tol=1e-9, **settings)
+    search.fit(getattr(vehicle, kind), vehicle.kinds)
+    scorer = get_scorer(scoring)
+    expected = [
+        by_hand(vehicle, kind, params, folds, lambda m, _, __, pairs, y: scorer(m, pairs, y), **settings)
+        for params in search.cv_results_["params"]
+    ]
+    np.testing.assert_allclose(scores_of(search), expected, atol=1e-4)
+
+
+def test_callables_score_labels_and_pairs(vehicle, exact):
+    def on_labels(classifier, Z, y):
+        return balanced_accuracy_score(y, classifier.predict(Z))
+
+    named = AMLCV(alphas=[0, 1], betas=[1.0], ts=[0.5], cv=2, scoring="balanced_accuracy").fit(vehicle.X, vehicle.y)
+    called = clone(named).set_params(scoring=on_labels).fit(vehicle.X, vehicle.y)
+    np.testing.assert_array_equal(scores_of(called), scores_of(named))
+
+    def on_pairs(learner, pairs, y):
+        return f1_score(y, learner.predict(pairs))
+
+    named = clone(named).set_params(scoring="f1").fit(vehicle.formed, vehicle.kinds)
+    called = clone(named).set_params(scoring=on_pairs).fit(vehicle.formed, vehicle.kinds)
+    np.testing.assert_array_equal(scores_of(called), scores_of(named))
+
+
+def test_scorers_work_in_other_processes(vehicle):
+    search = AMLCV(alphas=[0, 1], betas=1.0, ts=0.5, cv=2, scoring="f1").fit(vehicle.formed, vehicle.kinds)
+    two = clone(search).set_params(n_jobs=2).fit(vehicle.formed, vehicle.kinds)
+    np.testing.assert_array_equal(scores_of(two), scores_of(search))
+
+
+@pytest.mark.parametrize(
+    ("priors", "n"),
+    [
+        ("identity", 1),
+        (["identity"], 1),
+        (PRIOR, 1),
+        ([PRIOR], 1),
+        ([PRIOR, 2 * PRIOR], 2),
+        (["identity", PRIOR], 2),
+        (np.stack([PRIOR, 2 * PRIOR]), 2),
+    ],
+    ids=["name", "names", "array", "arrays of one", "arrays", "mixed", "stack"],
+)
+def test_priors_may_be_names_or_arrays(vehicle, priors, n):
+    search = AMLCV(alphas=1.0, betas=1.0, ts=0.5, regs=[0.1], priors=priors, cv=2).fit(vehicle.X, vehicle.y)
+    assert len(search.cv_results_["params"]) == n
+    assert len(pd.DataFrame(search.cv_results_)) == n
+    alone = AML(prior=search.best_params_["prior"], reg=0.1).fit(vehicle.X, vehicle.y)
+    np.testing.assert_array_equal(search.components_, alone.components_)
+
+
+def test_a_prior_enters_the_scores(vehicle, exact):
+    folds = StratifiedKFold(2)
+    strong = np.diag(10.0 ** np.linspace(-3, 3, 18))
+    settings = {"alphas": 1.0, "betas": 1.0, "ts": 0.5, "regs": 1.0}
+    search = AMLCV(**settings, priors=["identity", strong], cv=folds, tol=1e-9).fit(vehicle.X, vehicle.y)
+    expected = [by_hand(vehicle, "X", params, folds, five_neighbours) for params in search.cv_results_["params"]]
+    np.testing.assert_allclose(scores_of(search), expected, atol=1e-12)
+    assert expected[0] != expected[1]
+
+
+@pytest.mark.parametrize("value", [0.5, np.float64(0.5), (0.5,), np.array([0.5])])
+def test_a_single_value_stands_for_a_list_of_one(vehicle, value):
+    search = AMLCV(alphas=1, betas=1.0, ts=value, n_components=3, regs=1e-3, cv=2).fit(vehicle.X, vehicle.y)
+    assert search.best_params_ == {
+        "prior": "identity",
+        "reg": 1e-3,
+        "n_components": 3,
+        "t": 0.5,
+        "beta": 1.0,
+        "alpha": 1,
+    }
+
+
+def test_folds_may_be_a_number_a_splitter_or_a_list(vehicle):
+    settings = {"alphas": 1, "betas": 1, "ts": 0.5}
+    expected = scores_of(AMLCV(**settings, cv=3).fit(vehicle.X, vehicle.y))
+    assert expected.shape == (1, 3)
+    given = list(StratifiedKFold(3).split(vehicle.X, vehicle.y))
+    for cv in (StratifiedKFold(3), given):
+        np.testing.assert_array_equal(scores_of(AMLCV(**settings, cv=cv).fit(vehicle.X, vehicle.y)), expected)
+    assert scores_of(AMLCV(**settings, cv=KFold(4)).fit(vehicle.X, vehicle.y)).shape == (1, 4)
+    assert scores_of(AMLCV(**settings).fit(vehicle.X, vehicle.y)).shape == (1, 5)
+
+
+def test_folds_of_pairs_hold_both_kinds_even_when_one_is_rare(vehicle):
+    similar, dissimilar = np.flatnonzero(vehicle.kinds == 1)[:60], np.flatnonzero(vehicle.kinds == -1)[:3]
+    rows = np.concatenate([dissimilar, similar])
+    search = AMLCV(alphas=[0, 1], betas=1, ts=0.5).fit(vehicle.formed[rows], vehicle.kinds[rows])
+    assert scores_of(search).shape == (2, 3)
+    assert np.isfinite(scores_of(search)).all()
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class:UserWarning")
+def test_classes_smaller_than_the_number_of_folds_are_allowed(vehicle):
+    rows = np.concatenate([np.flatnonzero(vehicle.y == c)[: (3 if c else 4)] for c in range(4)])
+    search = AMLCV(alphas=1, betas=1, ts=0.5, cv=10).fit(vehicle.X[rows], vehicle.y[rows])
+    assert scores_of(search).shape == (1, 4)
+
+
+def test_n_neighbors_sets_the_k_of_the_judge(vehicle, exact):
+    folds = StratifiedKFold(2)
+    search = AMLCV(alphas=1, betas=1, ts=0.5, n_neighbors=1, cv=folds, tol=1e-9).fit(vehicle.X, vehicle.y)
+
+    def one_neighbour(learned, X, y, X_test, y_test):
+        classifier = KNeighborsClassifier(1, algorithm="brute").fit(learned.transform(X), y)
+        return classifier.score(learned.transform(X_test), y_test)
+
+    expected = by_hand(vehicle, "X", {}, folds, one_neighbour)
+    np.testing.assert_allclose(scores_of(search)[0], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("adversary", ["printed", "expanding"])
+def test_the_other_adversaries_can_be_searched(vehicle, adversary, exact):
+    folds = StratifiedKFold(2)
+    search = AMLCV(alphas=[0.1, 1.0], betas=[1.0], ts=[0.5], adversary=adversary, cv=folds, tol=1e-9)
+    search.fit(vehicle.X, vehicle.y)
+    expected = [
+        by_hand(vehicle, "X", params, folds, five_neighbours, adversary=adversary)
+        for params in search.cv_results_["params"]
+    ]
+    np.testing.assert_allclose(scores_of(search), expected, atol=1e-12)
+
+
+def test_sampled_pairs_are_drawn_alike_for_all_candidates_of_a_fold(vehicle, exact):
+    folds = StratifiedKFold(2)
+    settings = {"pairs": 500, "random_state": 7}
+    search = AMLCV(alphas=[0, 1], betas=1, ts=0.5, n_components=[None, 4], cv=folds, tol=1e-9, **settings)
+    search.fit(vehicle.X, vehicle.y)
+    expected = [
+        by_hand(vehicle, "X", params, folds, five_neighbours, **settings) for params in search.cv_results_["params"]
+    ]
+    np.testing.assert_allclose(scores_of(search), expected, atol=1e-12)

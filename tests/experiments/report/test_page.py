@@ -1,0 +1,238 @@
+"""The report and its tables: complete, self-contained, the same after kill -9, and sound in a real browser."""
+
+import csv
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from advmetric.experiments.engine.plan import Plan
+from advmetric.experiments.engine.store import Record, Store, Task
+from advmetric.experiments.protocol import contenders
+from advmetric.experiments.report.page import write_report
+from advmetric.experiments.reproduce import command_line, reproduce
+
+ARGUMENTS = ["reproduce", "table1", "--quick", "--datasets", "breast-cancer,vehicle"]
+ARGUMENTS += ["--methods", "Euclidean,RVML,GMML,AML", "--trials", "3", "--seed", "1"]
+SECTIONS = ("Table 1", "Synthetic example", "Sensitivity", "Ablations", "Solvers", "Robustness", "Time", "How to rerun")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A complete quick report, with few trials and methods."""
+    out = tmp_path_factory.mktemp("report")
+    plan = Plan(profile="quick", trials=2, datasets=["breast-cancer", "vehicle"], methods=["Euclidean", "GMML", "AML"])
+    reproduce(out, plan, jobs=2)
+    return out
+
+
+def made_up(errors, method_names, trials=6):
+    """Records of Table 1 with given errors: {dataset: [mean of each method]}."""
+    rng = np.random.default_rng(0)
+    records = []
+    for dataset, means in errors.items():
+        for trial in range(trials):
+            noise = 0.01 * rng.normal()
+            for mean, method in zip(means, method_names, strict=True):
+                result = {"error": mean + noise + 0.001 * rng.normal(), "params": {"t": 0.1}}
+                result |= {"tune_and_fit_seconds": 1.0, "unconverged": 0}
+                records.append(Record(Task("table1", dataset, method, trial), result))
+    return records
+
+
+def test_the_report_is_complete_and_self_contained(folder):
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for section in SECTIONS:
+        assert section in page, section
+    assert page.count("<svg") == page.count("<figure>") == 8
+    assert not re.search(r"(src|href)=['\"]?(https?:|//|file:)", page)
+    assert "failed" not in page
+    answer = page[page.index("class='answer'") : page.index("<h2>")]
+    assert "By average rank over 2 sets" in answer
+    assert "AML against GMML" in answer
+    assert "quick run" in answer
+
+
+def test_numbers_of_the_page_the_csv_and_the_store_are_the_same(folder):
+    table = Table1(tuple(r for r in Store(folder).records().values() if r.task.experiment == "table1"))
+    with open(folder / "table1.csv", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 6
+    page, tex = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "table1.tex"))
+    for row in rows:
+        errors = [
+            r.result["error"]
+            for t, r in Store(folder).records().items()
+            if (t.experiment, t.dataset, t.method) == ("table1", row["dataset"], row["method"])
+        ]
+        assert float(row["mean"]) == pytest.approx(np.mean(errors), abs=1e-6)
+        assert float(row["sd"]) == pytest.approx(np.std(errors, ddof=1), abs=1e-6)
+        shown = f"{np.mean(errors):.3f} ± {np.std(errors, ddof=1):.3f}"
+        assert shown in page
+        assert shown.replace("0.", ".").replace("±", "\\pm") in tex
+    assert table.best("vehicle") in ("GMML", "AML")
+
+
+def test_trials_are_paired_and_failures_leave_a_gap():
+    records = made_up({"vehicle": [0.3, 0.2]}, ["Euclidean", "AML"])
+    without = [r for r in records if not (r.task.method == "AML" and r.task.trial == 5)]
+    failed = Record(Task("table1", "vehicle", "LMNN", 0), failure="MemoryError: no")
+    table = Table1((*without, failed))
+    assert table.trials("vehicle") == [0, 1, 2, 3, 4]
+    assert len(table.values("vehicle", "Euclidean")) == 5
+    assert not len(table.values("vehicle", "LMNN"))
+    assert table.ranked[0] == ["Euclidean", "AML"]
+    assert " -- " in table.tex()
+
+
+def test_the_answer_says_who_wins_and_whether_it_is_significant():
+    names = ["Euclidean", "GMML", "AML"]
+    table = Table1(tuple(made_up({"vehicle": [0.3, 0.25, 0.2], "letters": [0.06, 0.03, 0.05]}, names, trials=12)))
+    text = " ".join(table.sentences())
+    assert "AML has the lowest mean error on 1 of 2 sets (vehicle)" in text
+    assert "significantly above it on letters (GMML)" in text
+    assert "AML against GMML: -0.0150" in text or "AML against GMML: -0.0151" in text or "-0.0149" in text
+    assert "significantly lower on vehicle, significantly higher on letters" in text
+    assert table.p_values["vehicle", "AML"] == 1.0
+    assert table.p_values["vehicle", "Euclidean"] < 0.05
+    far = table.departures()
+    assert far == [] or all(":" in line for line in far)
+
+
+def test_verification_is_summed_up_with_its_significance():
+    def record(method, fold, auc):
+        return Record(Task("verification", "lfw", method, fold), {"auc": auc})
+
+    names = {"AML": 0.9, "GMML": 0.95, "Euclidean": 0.8}
+    records = [record(m, fold, auc + 0.001 * fold) for m, auc in names.items() for fold in range(10)]
+    (text,) = verification_sentences(records)
+    assert (
+        text.startswith("Verification, lfw: AUC 0.904 with AML, 0.805 with Euclidean") or "0.804 with Euclidean" in text
+    )
+    assert re.search(r"; the highest is GMML's 0\.95[45], significantly above AML's\.$", text)
+    close = [r for r in records if r.task.method != "GMML"]
+    assert verification_sentences(close)[0].endswith("with Euclidean; the highest of all.")
+    # A rival that is better on some folds and worse on others.
+    mixed = [record("GMML", fold, 0.9 + 0.001 * fold + (0.012 if fold % 2 else -0.01)) for fold in range(10)]
+    assert verification_sentences([*close, *mixed])[0].endswith("0.906, not significantly above AML's.") or (
+        "0.905, not significantly" in verification_sentences([*close, *mixed])[0]
+    )
+    assert verification_sentences([]) == []
+
+
+def test_departures_from_the_paper_are_named():
+    table = Table1(tuple(made_up({"vehicle": [0.5, 0.203]}, ["ITML", "AML"])))
+    assert table.departures() == [f"vehicle: ITML {table.mean('vehicle', 'ITML') - 0.301:+.3f}"]
+
+
+def test_failed_runs_are_named_in_the_report(tmp_path):
+    store = Store(tmp_path)
+    for record in made_up({"vehicle": [0.3, 0.2]}, ["Euclidean", "AML"]):
+        store.append(record)
+    store.append(Record(Task("table1", "vehicle", "LMNN", 0), failure="ValueError: <no> way (lmnn.py:1)"))
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Runs that failed: 1" in page
+    assert "LMNN on vehicle, trial 0: ValueError: &lt;no&gt; way" in page
+
+
+def test_an_empty_folder_has_no_report(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no results"):
+        write_report(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_in_the_report_asks_for_the_same():
+    plan = Plan(profile="quick", datasets=["vehicle"], methods=["AML", "GMML"], trials=4, seed=3)
+    assert command_line(plan, ["table1"]) == (
+        "advmetric reproduce table1 --quick --datasets vehicle --methods AML --methods GMML --trials 4 --seed 3"
+    )
+
+
+# --- kill -9 ----------------------------------------------------------------------------------------------
+
+
+def run(out, *, jobs="2", kill_after=None):
+    command = [sys.executable, "-m", "advmetric", *ARGUMENTS, "--jobs", jobs, "--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if kill_after is None:
+        output, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+        return output
+    time.sleep(kill_after)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return None
+
+
+def timeless(out):
+    """The page without its times."""
+    page = (out / "report.html").read_text(encoding="utf-8")
+    return re.sub(r"<td class=time>.*?</td>", "<td></td>", page)
+
+
+def test_after_ten_kills_the_report_is_that_of_an_undisturbed_run(tmp_path):
+    undisturbed, tried = tmp_path / "undisturbed", tmp_path / "tried"
+    assert run(undisturbed).strip() == str(undisturbed / "report.html")
+    rng = random.Random(0)
+    for attempt in range(10):
+        run(tried, jobs="1" if attempt % 3 == 0 else "2", kill_after=rng.uniform(1.0, 3.5))
+        if attempt == 4 and (tried / "results.jsonl").exists():
+            with open(tried / "results.jsonl", "ab") as stream:  # as if killed in the middle of a line
+                stream.write(b'{"task":{"experiment":"table1","data')
+    run(tried)
+    assert timeless(tried) == timeless(undisturbed)
+    assert (tried / "table1.csv").read_bytes() == (undisturbed / "table1.csv").read_bytes()
+    lines = (tried / "results.jsonl").read_bytes().splitlines()
+    done = [json.loads(line)["task"] for line in lines if line.endswith(b"}")]
+    assert len({json.dumps(task, sort_keys=True) for task in done}) == len(done) == 2 * 4 * 3
+
+
+# --- in a browser -----------------------------------------------------------------------------------------
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+PROBE = """<!doctype html><title>probe</title>
+<iframe id=f src=report.html style="border:0;width:{width}px;height:900px"></iframe><pre id=found></pre><script>
+onload = () => {{
+  const page = f.contentDocument, root = page.documentElement, wide = [];
+  for (const e of page.querySelectorAll('body *')) {{
+    if (!e.closest('.wide') && !e.closest('svg') && e.getBoundingClientRect().right > {width} + 1) wide.push(e.tagName);
+  }}
+  const drawn = [...page.querySelectorAll('figure svg')].map(s => s.getBoundingClientRect())
+    .filter(r => r.width > 100 && r.height > 50).length;
+  found.textContent = JSON.stringify({{scroll: root.scrollWidth, wide: wide, drawn: drawn,
+    figures: page.querySelectorAll('figure').length, text: page.body.innerText.length}});
+}};
+</script>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_report_is_sound_in_a_real_browser(folder, tmp_path, width):
+    shutil.copy(folder / "report.html", tmp_path)
+    (tmp_path / "probe.html").write_text(PROBE.format(width=width), encoding="utf-8")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-quic"]
+    command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    command += ["--allow-file-access-from-files", "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}"]
+    command += ["--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom", f"file://{tmp_path}/probe.html"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    match = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert match, done.stderr[-2000:]
+    found = json.loads(match.group(1))
+    assert found["figures"] == found["drawn"] == 8
+    assert found["wide"] == []
+    assert found["scroll"] <= width
+    assert found["text"] > 3000
+    assert ":CONSOLE" not in done.stderr
+
+
+def test_contenders_are_all_methods_and_nca():
+    assert list(contenders())[-2:] == ["NCA", "AML"]
+    assert len(contenders()) == 11

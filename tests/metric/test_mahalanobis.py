@@ -1,0 +1,327 @@
+"""Mahalanobis: the distance itself, and files without pickle that notice any change."""
+
+import io
+import json
+import os
+import stat
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from advmetric import AML, GMML, Mahalanobis
+from advmetric.pairs.data import Pairs
+
+# --- the distance ---------------------------------------------------------------------------------------
+
+
+def test_the_metric_is_a_distance():
+    rng = np.random.default_rng(0)
+    metric = Mahalanobis(rng.normal(size=(3, 5)))
+    for u, v, w in rng.normal(size=(50, 3, 5)):
+        assert metric(u, v) == metric(v, u) >= 0.0
+        assert metric(u, u) == 0.0
+        assert metric(u, w) <= metric(u, v) + metric(v, w) + 1e-12
+        assert metric(u, v) == pytest.approx(np.sqrt((u - v) @ metric.matrix @ (u - v)))
+        assert metric(u, v, squared=True) == pytest.approx(metric(u, v) ** 2)
+
+
+def test_transform_is_an_isometry():
+    rng = np.random.default_rng(0)
+    metric, X = Mahalanobis(rng.normal(size=(3, 5))), rng.normal(size=(20, 5))
+    Z = metric.transform(X)
+    assert Z.shape == (20, 3)
+    pairs = Pairs(X, np.arange(19), np.arange(1, 20))
+    np.testing.assert_allclose(metric.pair_distance(pairs), np.linalg.norm(np.diff(Z, axis=0), axis=1))
+
+
+def test_distances_by_blocks_are_those_of_all_at_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    metric, X = Mahalanobis(rng.normal(size=(4, 6))), rng.normal(size=(50, 6))
+    pairs = Pairs(X, rng.integers(50, size=1000), rng.integers(50, size=1000))
+    expected = metric.pair_distance(pairs)
+    monkeypatch.setattr("advmetric.pairs.data.BLOCK_BYTES", 8 * 6 * 7)
+    assert len(list(pairs.differences())) == 143
+    np.testing.assert_allclose(metric.pair_distance(pairs), expected, rtol=1e-14)
+
+
+def test_the_callable_serves_scikit_learns_neighbours(vehicle):
+    X, y = vehicle.X[:150], vehicle.y[:150]
+    learned = AML().fit(X, y)
+    by_callable = KNeighborsClassifier(5, metric=learned.get_metric(), algorithm="brute").fit(X, y)
+    by_embedding = KNeighborsClassifier(5).fit(learned.transform(X), y)
+    queries = vehicle.X[150:200]
+    np.testing.assert_array_equal(by_callable.predict(queries), by_embedding.predict(learned.transform(queries)))
+
+
+def test_metrics_can_be_compared_and_hashed():
+    one, other = Mahalanobis(np.eye(2)), Mahalanobis(np.eye(2))
+    assert one in [one]
+    assert one != other
+    assert len({one, other}) == 2
+
+
+@pytest.mark.parametrize("components", [np.ones(3), np.ones((2, 2, 2)), np.array([[np.nan]]), np.array([[np.inf]])])
+def test_components_must_be_a_finite_matrix(components):
+    with pytest.raises(ValueError, match=r"components must be a finite \(r, d\) array"):
+        Mahalanobis(components)
+
+
+def test_there_must_be_a_name_for_each_feature():
+    with pytest.raises(ValueError, match="feature_names has 2 names for 3 features"):
+        Mahalanobis(np.eye(3), None, ("a", "b"))
+
+
+# --- files ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def metric():
+    rng = np.random.default_rng(0)
+    return Mahalanobis(rng.normal(size=(3, 4)), 1.2345678901234567, ("a", "b", "größe", "d"))
+
+
+@pytest.fixture
+def saved(metric, tmp_path):
+    path = tmp_path / "metric.npz"
+    metric.save(path)
+    return path
+
+
+def header_of(path):
+    with np.load(path) as archive:
+        return json.loads(str(archive["header"]))
+
+
+def rewrite(path, header=None, **arrays):
+    """Write a well-formed archive, as somebody who edits a metric by hand would."""
+    with np.load(path) as archive:
+        content = {name: archive[name] for name in archive.files}
+    if header is not None:
+        content["header"] = np.array(json.dumps(json.loads(str(content["header"])) | header))
+    np.savez(path, **(content | arrays))
+
+
+def assert_same(found, expected):
+    np.testing.assert_array_equal(found.components, expected.components)
+    assert found.threshold == expected.threshold
+    assert found.feature_names == expected.feature_names
+
+
+def test_what_is_loaded_is_exactly_what_was_saved(metric, saved):
+    assert_same(Mahalanobis.load(saved), metric)
+    assert_same(Mahalanobis.load(str(saved)), metric)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0, -5e-324, 1e300, np.float32(0.1), 1 / 3, 2])
+@pytest.mark.parametrize("names", [None, ("x", "y")])
+def test_any_threshold_and_names_survive(tmp_path, threshold, names):
+    rng = np.random.default_rng(0)
+    metric = Mahalanobis(rng.normal(size=(1, 2)) * 1e-200, threshold, names)
+    metric.save(tmp_path / "m")
+    found = Mahalanobis.load(tmp_path / "m")
+    assert_same(found, metric)
+    assert (found.threshold is None) == (threshold is None)
+
+
+def test_a_learner_saves_its_metric_with_threshold_and_names(vehicle, tmp_path):
+    frame = pd.DataFrame(vehicle.X, columns=[f"f{i}" for i in range(18)])
+    learned = AML(n_components=5).fit(frame, vehicle.y).calibrate_threshold(vehicle.formed, vehicle.kinds)
+    learned.get_metric().save(tmp_path / "vehicle.metric")
+    loaded = Mahalanobis.load(tmp_path / "vehicle.metric")
+    assert loaded.threshold == learned.threshold_
+    assert loaded.feature_names == tuple(frame.columns)
+    pairs = Pairs(vehicle.X, *vehicle.indices.T)
+    np.testing.assert_array_equal(loaded.pair_distance(pairs), learned.get_metric().pair_distance(pairs))
+    predicted = np.where(loaded.pair_distance(pairs) <= loaded.threshold, 1, -1)
+    np.testing.assert_array_equal(predicted, learned.predict(vehicle.formed))
+
+
+def test_saving_over_a_metric_replaces_it(metric, saved):
+    Mahalanobis(np.eye(2)).save(saved)
+    assert_same(Mahalanobis.load(saved), Mahalanobis(np.eye(2)))
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_a_saved_file_has_the_permissions_of_any_new_file(saved, tmp_path):
+    (tmp_path / "plain").touch()
+    assert stat.S_IMODE(saved.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+def test_a_flipped_byte_is_noticed_or_harmless(metric, saved):
+    """Flip every second byte in turn: a clear error, or (where zip ignores the byte) exactly the same metric."""
+    content, refused = saved.read_bytes(), 0
+    places = range(0, len(content), 2)
+    for position in places:
+        flipped = bytearray(content)
+        flipped[position] ^= 0xFF
+        saved.write_bytes(flipped)
+        try:
+            found = Mahalanobis.load(saved)
+        except ValueError as error:
+            refused += str(saved) in str(error)
+        else:
+            refused += 1
+            assert_same(found, metric)
+    assert refused == len(places)
+
+
+def test_a_flipped_byte_in_the_components_is_refused(metric, saved):
+    content = bytearray(saved.read_bytes())
+    place = bytes(content).index(metric.components.tobytes())
+    content[place + 20] ^= 1
+    saved.write_bytes(content)
+    with pytest.raises(ValueError, match=r"metric\.npz is not a metric saved by advmetric, or it is damaged \(Bad CRC"):
+        Mahalanobis.load(saved)
+
+
+def test_edited_components_are_refused(metric, saved):
+    rewrite(saved, components=metric.components * 2)
+    with pytest.raises(ValueError, match=r"metric\.npz was changed after it was saved: its checksum does not match"):
+        Mahalanobis.load(saved)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"threshold": 99.0},
+        {"threshold": None},
+        {"feature_names": ["a", "b", "c", "e"]},
+        {"feature_names": None},
+        {"sha256": "0" * 64},
+        {"sha256": None},
+    ],
+    ids=repr,
+)
+def test_an_edited_header_is_refused(saved, edit):
+    assert header_of(saved)["threshold"] == 1.2345678901234567
+    rewrite(saved, edit)
+    with pytest.raises(ValueError, match="was changed after it was saved"):
+        Mahalanobis.load(saved)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"feature_names": 5},
+        {"feature_names": ["a"]},
+        {"threshold": "far"},
+        {"threshold": [1.0]},
+        {"version": "new"},
+        {"version": None},
+        {"format": "another"},
+    ],
+    ids=repr,
+)
+def test_a_header_that_makes_no_sense_is_refused(saved, edit):
+    rewrite(saved, edit)
+    with pytest.raises(ValueError, match=r"metric\.npz (is not a metric saved by advmetric|was changed after)"):
+        Mahalanobis.load(saved)
+
+
+@pytest.mark.parametrize(
+    "components", [np.ones(4), np.full((3, 4), np.nan), np.full((3, 4), "a"), np.ones((3, 4), complex)], ids=repr
+)
+def test_components_that_make_no_sense_are_refused(saved, components):
+    rewrite(saved, components=components)
+    with pytest.raises(ValueError, match=r"metric\.npz was changed after"):
+        Mahalanobis.load(saved)
+
+
+def test_a_newer_format_is_refused_with_advice(saved):
+    rewrite(saved, {"version": 2})
+    with pytest.raises(ValueError, match=r"saved by a newer advmetric \(format 2\); please upgrade"):
+        Mahalanobis.load(saved)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 10, 100, 300, -1])
+def test_a_truncated_file_is_refused(saved, kept):
+    saved.write_bytes(saved.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=r"metric\.npz is not a metric saved by advmetric, or it is damaged"):
+        Mahalanobis.load(saved)
+
+
+def foreign(kind):
+    stream = io.BytesIO()
+    if kind == "another npz":
+        np.savez(stream, X=np.eye(3), y=np.arange(3))
+    elif kind == "compressed npz":
+        np.savez_compressed(stream, header=np.array("{}"), components=np.eye(2))
+    elif kind == "npy":
+        np.save(stream, np.eye(3))
+    elif kind == "pickled objects":
+        np.savez(stream, header=np.array([{"format": "advmetric-metric"}], dtype=object), components=np.eye(2))
+    elif kind == "pickle":
+        import pickle
+
+        pickle.dump({"components": np.eye(2)}, stream)
+    elif kind == "zip":
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("header.npy", "no array")
+            archive.writestr("components.npy", "no array")
+    elif kind == "text":
+        stream.write(b"components = 1\n")
+    elif kind == "random bytes":
+        stream.write(np.random.default_rng(0).bytes(5000))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "kind", ["another npz", "compressed npz", "npy", "pickled objects", "pickle", "zip", "text", "random bytes"]
+)
+def test_a_foreign_file_is_refused(tmp_path, kind):
+    path = tmp_path / "foreign.file"
+    path.write_bytes(foreign(kind))
+    with pytest.raises(ValueError, match=r"foreign\.file is not a metric saved by advmetric, or it is damaged"):
+        Mahalanobis.load(path)
+
+
+def test_loading_never_unpickles(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (pytest.fail, ("a pickle was loaded",))
+
+    np.savez(
+        tmp_path / "bomb.npz", header=np.array([Bomb()], dtype=object), components=np.array([[Bomb()]], dtype=object)
+    )
+    with pytest.raises(ValueError, match="not a metric saved by advmetric"):
+        Mahalanobis.load(tmp_path / "bomb.npz")
+
+
+def test_a_missing_file_is_reported_as_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Mahalanobis.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("step", ["numpy.savez", "os.fsync", "os.replace"])
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["OSError", "KeyboardInterrupt"])
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(metric, saved, monkeypatch, step, error):
+    def fail(*arguments, **options):
+        if step == "numpy.savez":
+            arguments[0].write(b"half a file")
+        raise error
+
+    before = saved.read_bytes()
+    monkeypatch.setattr(step, fail)
+    with pytest.raises(type(error)):
+        Mahalanobis(np.eye(7)).save(saved)
+    monkeypatch.undo()
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]
+    assert_same(Mahalanobis.load(saved), metric)
+
+
+def test_a_metric_without_threshold_is_saved_from_points(vehicle, tmp_path):
+    GMML().fit(vehicle.X, vehicle.y).get_metric().save(tmp_path / "m.npz")
+    assert Mahalanobis.load(tmp_path / "m.npz").threshold is None
+
+
+def test_the_calibration_is_saved_and_part_of_the_checksum(tmp_path):
+    metric = Mahalanobis(np.eye(2), threshold=1.0, calibration=(-1.0, 2.0))
+    metric.save(tmp_path / "m.npz")
+    assert Mahalanobis.load(tmp_path / "m.npz").calibration == (-1.0, 2.0)
+    rewrite(tmp_path / "m.npz", {"calibration": [-1.0, 3.0]})
+    with pytest.raises(ValueError, match="was changed after it was saved"):
+        Mahalanobis.load(tmp_path / "m.npz")

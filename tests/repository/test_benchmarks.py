@@ -1,0 +1,208 @@
+"""The benchmarks run, measure what they say, and their own plain code is right (tiny sizes, no timing asserted)."""
+
+import importlib
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from advmetric.algorithms.aml.adversary import make_adversary
+from advmetric.algorithms.aml.objective import evaluate
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """Import a module of benchmarks/ as its scripts do: by its bare name."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if str(FOLDER) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_interleaved_reports_the_least_time_of_one_call(bench):
+    calls = []
+    found = bench("harness").interleaved(
+        {"short": lambda: calls.append(0), "long": lambda: time.sleep(0.02)}, repeats=2
+    )
+    assert 0.02 <= found["long"] < 1.0
+    assert found["short"] < 1e-3
+    assert len(calls) > 100, "short calls are repeated inside a round"
+
+
+def test_count_calls_counts_and_puts_the_function_back(bench):
+    original = np.linalg.eigh
+    with bench("harness").count_calls(np.linalg, "eigh") as calls:
+        np.linalg.eigh(np.eye(2))
+        np.linalg.eigh(np.eye(3))
+    assert calls == [2]
+    assert np.linalg.eigh is original
+
+
+def test_a_row_knows_whether_its_target_is_met(bench):
+    harness = bench("harness")
+    assert harness.Row("a", 5.0, at_most=5).met is True
+    assert harness.Row("a", 5.1, at_most=5).met is False
+    assert harness.Row("a", 999.0, at_least=1000).met is False
+    assert harness.Row("a", 1000.0, at_least=1000).met is True
+    assert harness.Row("a", 1.0).met is None
+    assert "MISS" in harness.format_row(harness.Row("a", 5.1, at_most=5))
+
+
+def test_a_number_that_could_not_be_measured_meets_no_target(bench):
+    harness = bench("harness")
+    assert harness.Row("a", float("nan"), at_most=1).met is False
+    assert "nan" in harness.format_row(harness.Row("a", float("nan"), at_most=1))
+
+
+def test_the_machine_is_described(bench):
+    facts = bench("harness").machine_facts()
+    assert {"CPU", "cores", "RAM", "Python", "numpy", "scipy", "scikit-learn", "BLAS", "commit"} <= set(facts)
+    assert all(facts.values())
+
+
+@pytest.mark.parametrize("adversary", ["derived", "printed"])
+def test_algorithm_1_as_printed_has_the_exact_gradient_where_eigenvalues_differ(bench, adversary):
+    algorithm1 = bench("bench_algorithm1")
+    pairs = algorithm1.credit_pairs(60)
+    problem = algorithm1.Problem.of(pairs, alpha=2.0, beta=0.7, adversary=adversary)
+    A, B = problem.scatter(1), problem.scatter(-1)
+    rng = np.random.default_rng(0)
+    Q, _ = np.linalg.qr(rng.standard_normal(A.shape))
+    M = (Q * np.linspace(0.5, 2.0, len(A))) @ Q.T
+    exact = evaluate(M, A, B, make_adversary(adversary, 2.0, 0.7)).gradient
+    np.testing.assert_allclose(algorithm1.printed_gradient(problem, M, A, B), exact, rtol=0, atol=1e-9)
+
+
+def test_algorithm_1_decreases_the_objective_on_averaged_pairs(bench):
+    algorithm1 = bench("bench_algorithm1")
+    problem = algorithm1.Problem.of(algorithm1.credit_pairs(60), 1.0, 1.0, "derived")
+    A, B = problem.scatter(1), problem.scatter(-1)
+    opponent = make_adversary("derived", 1.0, 1.0)
+    M, count = algorithm1.algorithm_1(problem, 20)
+    assert count == 20
+    assert evaluate(M, A, B, opponent).value < evaluate(np.eye(len(A)), A, B, opponent).value
+    goal = evaluate(M, A, B, opponent).value
+    _, count = algorithm1.algorithm_1(problem, 40, lambda M: evaluate(M, A, B, opponent).value <= goal)
+    assert count == 20
+
+
+def test_decompositions_of_a_fit_are_counted(bench):
+    def fit():
+        np.linalg.eigh(np.eye(2))
+        np.linalg.svd(np.eye(2))
+        np.linalg.eigh(np.eye(3))
+
+    assert bench("bench_fit").decompositions(fit) == "2 eigh + 1 svd"
+
+
+def test_stacked_differences_give_the_same_scatter(bench):
+    scatter = bench("bench_scatter")
+    X, y = load_wine(return_X_y=True)
+    pairs = scatter.BalancedPairs(500).sample(X, y, random_state=0)
+    assert scatter.relative_gap(scatter.stacked_scatter(pairs), scatter.pairs_scatter(pairs)) < 1e-10
+
+
+def test_the_search_and_the_grid_search_score_the_same_candidates_alike(bench):
+    search = bench("bench_search")
+    X, y = search.vehicle()
+    functions = search.contestants(X[:200], y[:200], grid=(0.1, 10.0))
+    np.testing.assert_allclose(search._by_params(functions["AMLCV"]()), search._by_params(functions["GridSearchCV"]()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel's record of the peak is Linux's")
+def test_memory_is_charged_for_what_the_task_allocates(bench, monkeypatch):
+    memory = bench("bench_memory")
+    hog = 200_000_000
+
+    def greedy(pairs):
+        np.ones(hog // 8).sum()
+
+    monkeypatch.setattr(memory, "pairs_scatter", greedy)
+    peak, _ = memory.measure("scatter", 2000, 3000, 4)
+    assert 0.9 * hog < peak < 1.5 * hog
+
+
+def test_accuracy_compares_the_methods_on_the_same_splits(bench):
+    accuracy = bench("accuracy")
+    X, y = load_wine(return_X_y=True)
+    setting = accuracy.Setting(grid={"alphas": (0, 1), "betas": 1, "ts": 0.5, "cv": 2}, tuned_bar=0.0)
+    errors, chosen = accuracy.split_errors(X, y, setting, n_splits=2)
+    assert list(errors) == ["Euclidean", "GMML", "AML", "AMLCV"]
+    assert all(len(values) == 2 and (values < 0.2).all() for values in errors.values())
+    assert sum(chosen.values()) == 2
+    printed = list(accuracy.lines("wine", errors, chosen, setting))
+    assert len(printed) == 4
+    assert "chosen: t=0.5" in printed[3]
+
+
+def test_every_bundled_set_of_the_issue_has_its_bar(bench):
+    settings = bench("accuracy").SETTINGS
+    assert {name: s.tuned_bar for name, s in settings.items() if s.tuned_bar} == {
+        "vehicle": 0.215,
+        "image-segment": 0.036,
+        "letters": 0.045,
+        "isolet": 0.055,
+    }
+
+
+@pytest.mark.parametrize("name", ["scatter", "solver"])
+def test_one_command_prints_a_table_with_the_machines_facts(bench, capsys, name):
+    assert bench("run").main(["--fast", "--only", name]) == 0
+    printed = capsys.readouterr().out
+    assert "CPU:" in printed
+    assert "commit:" in printed
+    assert name in printed.split("benchmark", 1)[1]
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel's record of the peak is Linux's")
+def test_the_streaming_benchmark_prints_its_ratio_and_its_peak():
+    command = [
+        sys.executable,
+        str(FOLDER / "scale" / "streaming.py"),
+        "--rows",
+        "3000",
+        "--batch",
+        "500",
+        "--repeats",
+        "1",
+    ]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "AML().fit_batches / streamed" in printed
+    assert "peak of the stream" in printed
+
+
+@pytest.mark.slow
+def test_every_benchmark_runs(bench, capsys):
+    assert bench("run").main(["--fast"]) == 0
+    assert "AML / GMML" in capsys.readouterr().out
+
+
+def test_the_slopes_of_growth_are_those_of_the_largest_sizes(bench, monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER / "scale"))
+    growth = bench("growth")
+    sizes = [1, 10, 100, 1000, 10_000]
+    assert growth.slope(sizes, [1.0, 1.0, *(5e-4 * size**2 for size in sizes[2:])]) == pytest.approx(2.0)
+    assert np.isnan(growth.slope([10], [1.0]))
+    points = {10: {"failed": "too large"}, 100: {"seconds": 1.0, "bytes": 1e6, "bound": 0.5}}
+    lines = list(growth.table("solve", (10, 100), lambda name, size: points[size]))
+    assert "too large" in lines[2]
+    assert "2.00" in lines[3]
+    assert "expected 3" in lines[4]
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel's record of the peak is Linux's")
+@pytest.mark.parametrize("table", ["n", "stream", "N", "scatter", "solve"])
+def test_every_point_of_growth_is_measured_beside_its_bound(bench, monkeypatch, table):
+    monkeypatch.syspath_prepend(str(FOLDER / "scale"))
+    found = bench("growth").measure(table, 10 if table in ("scatter", "solve") else 2500, 1)
+    assert min(found["seconds"], found["bound"]) > 0.0
+    assert found["bytes"] >= 0.0
+    assert ("with graph" in found) == (table == "N")

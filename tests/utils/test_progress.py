@@ -1,0 +1,110 @@
+"""Progress bars and log lines: what a user sees of long work."""
+
+import io
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from advmetric import AML, AMLCV
+from advmetric.utils.progress import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_switched_off_bar_writes_nothing(capsys):
+    assert list(progress(iter("abc"), 3, "work", enabled=False)) == ["a", "b", "c"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_on_a_terminal_one_line_is_redrawn_to_the_end(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    assert list(progress(range(4), 4, "work")) == [0, 1, 2, 3]
+    drawn = terminal.getvalue()
+    assert drawn.count("\r") == 4
+    assert drawn.count("\n") == 1
+    assert drawn.endswith("\n")
+    assert "\rwork [#####               ] 1/4" in drawn
+    assert "[####################] 4/4" in drawn
+    assert drawn.rstrip().endswith("0 s left")
+
+
+def test_in_a_file_a_line_is_written_at_every_tenth(capsys):
+    assert sum(progress(range(1000), 1000, "work")) == 499500
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert lines[-1].startswith("work [####################] 1000/1000")
+
+
+def test_nothing_to_do_draws_nothing(capsys):
+    assert list(progress([], 0, "work")) == []
+    assert capsys.readouterr().err == ""
+
+
+def test_items_are_passed_on_one_by_one():
+    bar = progress(iter([1, 2]), 2, "work")
+    assert next(bar) == 1
+    assert next(bar) == 2
+    with pytest.raises(StopIteration):
+        next(bar)
+
+
+def test_not_verbose_means_no_logger():
+    assert progress_logger(0) is None
+    assert progress_logger(False) is None
+
+
+@pytest.fixture
+def logger():
+    """The library's logger, put back as it was."""
+    found = logging.getLogger("advmetric")
+    level, handlers = found.level, list(found.handlers)
+    yield found
+    found.setLevel(level)
+    found.handlers[:] = handlers
+
+
+@pytest.mark.parametrize("solver", ["geodesic", "projected-gradient", "alternating"])
+def test_verbose_aml_logs_each_iteration(solver, vehicle, caplog, logger):
+    learned = AML(solver=solver, verbose=1).fit(vehicle.X[:, :4], vehicle.y)
+    lines = [record.getMessage() for record in caplog.records if record.name == "advmetric"]
+    assert lines[0].startswith(f"AML {solver} iteration 0: D = ")
+    assert len(lines) == len(learned.objective_)
+    assert float(lines[0].split("D = ")[1].split(",")[0]) == pytest.approx(learned.objective_[0], rel=1e-8)
+    assert float(lines[-1].split("D = ")[1].split(",")[0]) == pytest.approx(learned.objective_[-1], rel=1e-8)
+
+
+def test_aml_is_silent_by_default(vehicle, caplog, capsys):
+    AML().fit(vehicle.X, vehicle.y)
+    AMLCV(alphas=1, betas=1, ts=0.5, cv=2).fit(vehicle.X, vehicle.y)
+    assert not caplog.records
+    assert capsys.readouterr() == ("", "")
+
+
+def test_verbose_amlcv_shows_a_bar_over_folds_and_subspaces(vehicle, capsys):
+    AMLCV(alphas=[0, 1], betas=1, ts=0.5, n_components=[None, 2], cv=3, verbose=1).fit(vehicle.X, vehicle.y)
+    err = capsys.readouterr().err
+    assert err.startswith("AMLCV [###                 ] 1/6")
+    assert "6/6" in err
+
+
+def test_a_script_without_logging_set_up_still_shows_the_lines():
+    script = (
+        "from sklearn.datasets import load_iris; from advmetric import AML; "
+        "AML(verbose=1).fit(*load_iris(return_X_y=True))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "AML geodesic iteration 0: D = " in run.stderr
+
+
+def test_a_script_with_logging_set_up_shows_each_line_once():
+    script = (
+        "import logging; logging.basicConfig(format='mine %(message)s'); from sklearn.datasets import load_iris; "
+        "from advmetric import AML; X, y = load_iris(return_X_y=True); AML(verbose=1).fit(X, y)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stderr.count("iteration 0") == run.stderr.count("mine AML geodesic iteration 0") == 1
