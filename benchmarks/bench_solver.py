@@ -10,8 +10,8 @@ from harness import Row, count_calls
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import load_dataset
-from advmetric.algorithms.aml.objective import Evaluation
 from advmetric.algorithms.aml.adversary import make_adversary
+from advmetric.algorithms.aml.objective import Evaluation
 from advmetric.algorithms.aml.problem import solve
 from advmetric.learners.moments import Moments
 from advmetric.pairs.scatter import all_pairs_scatter

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .pairs.data import Pairs
+from .utils.optional import require
 from .utils.typing import Matrix
 
 if TYPE_CHECKING:

@@ -578,7 +578,7 @@ def test_an_unexpected_error_is_one_line_and_a_trace_only_with_debug(refused, cl
     def broken(*_):
         raise KeyError("inner")
 
-    monkeypatch.setattr("advmetric.cli.fit.learn", broken)
+    monkeypatch.setattr("advmetric.workflows.fit.learn", broken)
     assert "--debug" in refused(1, *FIT, *QUICK)
     for arguments in (("--debug", *FIT, *QUICK), (*FIT, *QUICK, "--debug")):
         code, _, err = cli(*arguments)

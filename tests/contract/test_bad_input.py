@@ -484,7 +484,9 @@ def test_bad_parameters_of_aml_are_named(vehicle, params, kind, message, kind_of
     ids=lambda value: re.sub(r"\s+", " ", repr(value))[:40] if isinstance(value, dict) else "",
 )
 def test_bad_parameters_of_amlcv_are_named_before_any_work(vehicle, params, kind, message, monkeypatch):
-    monkeypatch.setattr("advmetric.aml.search.solve", lambda *_, **__: pytest.fail("a candidate was tried"))
+    monkeypatch.setattr(
+        "advmetric.algorithms.aml.estimator.solve", lambda *_, **__: pytest.fail("a candidate was tried")
+    )
     with raises(message, kind):
         AMLCV(**params).fit(vehicle.X, vehicle.y)
 
@@ -509,12 +511,12 @@ def test_reg_zero_with_a_singular_scatter_is_refused_with_advice(vehicle):
 
 def test_too_many_adversarial_pairs_are_refused_before_they_are_made(vehicle, monkeypatch):
     learned = AML().fit(vehicle.X, vehicle.y)
-    monkeypatch.setattr("advmetric.aml.estimator._MAX_FORMED_BYTES", 10**6)
+    monkeypatch.setattr("advmetric.algorithms.aml.estimator._MAX_FORMED_BYTES", 10**6)
     with raises("357435 adversarial pairs would take over"):
         learned.adversarial_pairs(vehicle.X, vehicle.y)
 
 
 def test_labels_of_the_wrong_shape_are_refused_by_adversarial_pairs(vehicle):
     learned = AML().fit(vehicle.X, vehicle.y)
-    with raises("y has shape (845,) for 846 points"):
+    with raises("inconsistent numbers of samples: [846, 845]"):
         learned.adversarial_pairs(vehicle.X, vehicle.y[:-1])

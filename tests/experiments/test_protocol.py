@@ -7,7 +7,8 @@ from advmetric import load_dataset
 from advmetric.algorithms.registry import Method
 from advmetric.experiments import protocol
 from advmetric.experiments.engine.plan import Plan
-from advmetric.experiments.protocol import contenders, split
+from advmetric.experiments.engine.store import Task
+from advmetric.experiments.protocol import contenders, fit_tuned, make_learner, split
 
 BY_NAME = contenders()
 
@@ -36,27 +37,24 @@ def test_trials_differ_and_are_reproducible():
     ("name", "grid", "best"), [("GMML", {"t": (1.0, 0.1)}, 0.1), ("RVML", {"lam": (1e6, 1e-2)}, 1e-2)]
 )
 def test_tuning_picks_the_best_of_the_grid_by_cross_validation(name, grid, best):
-    data = load_dataset("vehicle")
-    X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
-    learner, chosen = tuned(Method(name, BY_NAME[name].estimator, "", "", grid), X, data.y)
+    method = Method(name, BY_NAME[name].estimator, "", "", grid)
+    learner, chosen = fit_tuned(method, split("vehicle", 0), Task("table1", "vehicle", name, 0))
     assert list(chosen.values()) == [best]
     assert learner.get_params()[next(iter(grid))] == best
 
 
 def test_the_test_part_has_no_say(monkeypatch):
-    """With labels of the test part shuffled, everything chosen stays the same."""
+    """Everything is learned from the training part or from folds of it."""
     parts = split("breast-cancer", 0)
     seen = []
-    original = protocol.made
+    learn = BY_NAME["RVML"].estimator._learn
 
-    def watched(method, params, **settings):
-        learner = original(method, params, **settings)
-        fit = learner.fit
-        learner.fit = lambda X, y: seen.append(len(X)) or fit(X, y)
-        return learner
+    def watched(self, data, **extra):
+        seen.append(len(data))
+        return learn(self, data, **extra)
 
-    monkeypatch.setattr(protocol, "made", watched)
-    tuned(BY_NAME["RVML"], parts.X_train, parts.y_train)
+    monkeypatch.setattr(BY_NAME["RVML"].estimator, "_learn", watched)
+    fit_tuned(BY_NAME["RVML"], parts, Task("table1", "breast-cancer", "RVML", 0))
     folds = {len(parts.X_train) - len(parts.X_train) // 3 - extra for extra in (0, 1)}
     assert set(seen[:-1]) <= folds
     assert seen[-1] == len(parts.X_train)
@@ -66,7 +64,7 @@ def test_all_pair_methods_learn_from_the_same_pairs():
     parts = split("vehicle", 0)
     samplers = {}
     for name, method in BY_NAME.items():
-        learner = made(method, {}, pairs=300, random_state=7)
+        learner = make_learner(method, {}, pairs=300, random_state=7)
         if "pairs" in learner.get_params() and name != "Euclidean":
             samplers[name] = (learner.get_params()["pairs"], learner.get_params()["random_state"])
     assert {"ITML", "FlatGeo", "GMML", "ERML", "DRML", "AML"} <= set(samplers)
@@ -93,11 +91,3 @@ def test_a_plan_goes_trial_by_trial():
     assert {t.profile for t in tasks} == {"quick"}
     assert len(Plan().tasks("x", ["a"], ["m"])) == 20
     assert len(Plan().tasks("x", ["a"], ["m"], trials=5)) == 5
-
-
-def test_thinning_takes_every_other_value(monkeypatch):
-    tried = []
-    monkeypatch.setattr(protocol, "_accuracy", lambda method, params, *rest: tried.append(params["lam"]) or 0.0)
-    data = load_dataset("vehicle")
-    tuned(BY_NAME["RVML"], data.X, data.y, thin=2)
-    assert tried == [1e-5, 1e-3, 1e-1]

@@ -6,6 +6,7 @@ from scipy.linalg import eigh, subspace_angles
 
 from advmetric import GMML, AllPairs, RandomPairs
 from advmetric.learners.moments import Moments, scatter_of
+from advmetric.learners.prior import prior_matrix
 from advmetric.linalg.spd import geometric_mean
 from advmetric.pairs.data import LabelledPoints, Pairs, Scatter
 
@@ -121,9 +122,9 @@ def test_singular_moments_are_refused_with_advice(scatter):
 
 
 def test_a_prior_is_returned_symmetric_and_the_identity_as_none():
-    assert check_prior("identity", 6) is None
+    assert prior_matrix("identity", None, 6) is None
     M0 = random_spd(6)
-    np.testing.assert_array_equal(check_prior(M0.tolist(), 6), 0.5 * (M0 + M0.T))
+    np.testing.assert_array_equal(prior_matrix(M0.tolist(), None, 6), 0.5 * (M0 + M0.T))
 
 
 def test_a_strong_prior_sets_the_metric(vehicle):

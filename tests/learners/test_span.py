@@ -44,7 +44,7 @@ def whole_space(monkeypatch):
 
     def fit(learner, X, y):
         with monkeypatch.context() as patch:
-            patch.setattr("advmetric.moments.span_of", lambda *_: None)
+            patch.setattr("advmetric.learners.moments.span_of", lambda *_: None)
             return clone(learner).fit(X, y)
 
     return fit

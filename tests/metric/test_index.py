@@ -1,6 +1,5 @@
 """Neighbours under a learned metric: exact ones are those of brute force, approximate ones nearly so."""
 
-import builtins
 import json
 import re
 import subprocess
@@ -43,14 +42,7 @@ def one_thread():
 @pytest.fixture
 def no_faiss(monkeypatch):
     """As if faiss were not installed."""
-    original = builtins.__import__
-
-    def refusing(name, *args, **kwargs):
-        if name == "faiss":
-            raise ImportError("No module named 'faiss'")
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refusing)
+    monkeypatch.setitem(sys.modules, "faiss", None)
     monkeypatch.setattr(faiss_stage, "faiss_module", faiss_stage.faiss_module.__wrapped__)
 
 
@@ -134,7 +126,7 @@ def test_the_rounded_search_alone_would_get_the_crowd_wrong(monkeypatch):
     rng = np.random.default_rng(0)
     X = np.concatenate([cloud(500), 1e3 + 1e-6 * rng.standard_normal((500, 8))])
     index = MetricIndex(Mahalanobis(np.eye(8))).add(X)
-    monkeypatch.setattr("advmetric.search.rounded_squares", lambda norms, *rest: np.full(len(norms), -1.0))
+    monkeypatch.setattr("advmetric.metric.index.rounded_squares", lambda norms, *rest: np.full(len(norms), -1.0))
     assert np.any(index.query(X[500:530], 1)[1][:, 0] != np.arange(500, 530))
 
 
@@ -203,7 +195,7 @@ def test_k_may_be_the_number_of_points(kind, engine):
 def test_blocks_change_nothing(monkeypatch):
     X, Q = cloud(700), cloud(90, seed=1)
     expected = MetricIndex(oblique(), engine="sklearn").add(X).query(Q, 4)
-    monkeypatch.setattr("advmetric.search._ROWS", 64)
+    monkeypatch.setattr("advmetric.metric.index._ROWS", 64)
     monkeypatch.setattr(neighbors, "_BLOCK", 100)
     found = MetricIndex(oblique(), engine="sklearn").add(X).query(Q, 4)
     assert_array_equal(found[1], expected[1])
@@ -602,7 +594,7 @@ def test_points_are_added_and_asked_for_by_blocks(engine, tmp_path):
 
 
 def test_the_benchmark_prints_its_ratios():
-    script = Path(__file__).resolve().parents[1] / "benchmarks" / "scale" / "search.py"
+    script = Path(__file__).resolve().parents[2] / "benchmarks" / "scale" / "search.py"
     sizes = ["--points", "3000", "--queries", "100", "--brute-queries", "50", "--classes", "5", "--threads", "1"]
     printed = subprocess.run([sys.executable, str(script), *sizes], capture_output=True, text=True, check=True).stdout
     assert "brute force / kind='exact'" in printed

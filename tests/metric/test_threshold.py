@@ -113,8 +113,8 @@ def test_bad_settings_are_refused():
         for strategy in ("max_tpr", "max_tnr"):
             with pytest.raises(ValueError, match=rf"strategy='{strategy}' needs min_rate in \[0, 1\], got {min_rate}"):
                 best_threshold(distances, y, strategy, min_rate=min_rate)
-    for beta in (0.0, -1.0, np.nan):
-        with pytest.raises(ValueError, match=rf"beta={beta} must be > 0"):
+    for beta in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match=rf"beta={beta} must be a finite number >= 0"):
             best_threshold(distances, y, "f_beta", beta=beta)
 
 

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from advmetric.pairs.bounds import bounded_pairs, check_bounds, percentile_bounds
+from advmetric.pairs.bounds import bounded_pairs, check_bounds, check_percentiles, percentile_bounds
 from advmetric.pairs.data import LabelledPoints, Pairs
 from advmetric.pairs.samplers import RandomPairs
 
@@ -124,6 +124,9 @@ def test_pairs_of_one_kind_only_are_refused():
     ],
 )
 def test_senseless_bounds_are_refused_by_name(bounds, percentiles, error, message):
-    with pytest.raises(error, match=message):
+    def check():
         check_bounds("bounds", bounds)
         check_percentiles("percentiles", percentiles)
+
+    with pytest.raises(error, match=message):
+        check()

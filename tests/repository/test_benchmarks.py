@@ -13,7 +13,7 @@ from sklearn.datasets import load_wine
 from advmetric.algorithms.aml.adversary import make_adversary
 from advmetric.algorithms.aml.objective import evaluate
 
-FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     preprocessor: Any
     components_: Matrix
+    objective_: Any
 
     # --- fitting ----------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ on the geodesic between A⁻¹ and B.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from advmetric.pairs.pair_statistics import Statistics
 from advmetric.pairs.samplers import AllPairs, check_sampler, make_sampler
 from advmetric.pairs.scatter import all_pairs_scatter, pairs_scatter
 from advmetric.utils.arrays import convert_like, identity_like, namespace
-from advmetric.utils.parameters import ANYTHING, Flag, Optional, Real, Whole
+from advmetric.utils.parameters import ANYTHING, Constraint, Flag, Optional, Real, Whole
 from advmetric.utils.typing import Matrix
 from advmetric.utils.warning import warn
 
@@ -33,7 +33,7 @@ from .span import Span, span_of
 
 __all__ = ["MOMENT_CONSTRAINTS", "MomentLearner", "Moments", "check_n_components", "scatter_of"]
 
-MOMENT_CONSTRAINTS = {
+MOMENT_CONSTRAINTS: dict[str, Constraint | Callable[..., None]] = {
     "t": Real(0.0, 1.0),
     "prior": check_prior,
     "reg": Real(0.0),

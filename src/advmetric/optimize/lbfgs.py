@@ -55,8 +55,8 @@ def minimize_lbfgs(
     """
     shape = x.shape
     unit = first_step * float(np.linalg.norm(x)) or 1.0
-    x = unit * (x / unit)  # the point that SciPy starts from, rounded as it will be
-    last = (x, *function(x))
+    start = unit * (x / unit)  # the point that SciPy starts from, rounded as it will be
+    last = (start, *function(start))
     scale = abs(last[1]) or 1.0
     objective = [float(last[1])]
     slope = measure(*last) if measure else np.inf

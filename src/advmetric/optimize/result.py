@@ -11,6 +11,7 @@ from advmetric.utils.progress import get_logger
 __all__ = ["Monitor", "Result", "make_monitor"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 Monitor = Callable[[int, float, float], None]
 """Called once per iteration with its number, the objective and the measure of convergence."""
@@ -42,6 +43,11 @@ class Result(Generic[T]):
     message: str = ""
     slope: float = 0.0
     exhausted: bool = False
+
+    def mapped(self, function: Callable[[T], U]) -> Result[U]:
+        """Return the same result with another form of the solution."""
+        values = {name: value for name, value in vars(self).items() if name != "x"}
+        return Result(function(self.x), **values)
 
     @property
     def n_iter(self) -> int:

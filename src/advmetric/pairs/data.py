@@ -6,7 +6,7 @@ Both have ``X`` (the points), ``labels``, ``take`` (a subset), ``points`` (the p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -171,7 +171,7 @@ def _subtract_dense(X: Matrix, left: Indices, right: Indices) -> Matrix:
     return V
 
 
-_SUBTRACT = {
+_SUBTRACT: dict[str, Callable[[Any, Indices, Indices], Any]] = {
     "dense": _subtract_dense,
     "sparse": lambda X, left, right: X[left].astype(np.float64) - X[right],
     "array_api": lambda X, left, right: take_rows(X, left) - take_rows(X, right),

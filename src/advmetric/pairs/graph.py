@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -103,7 +104,8 @@ class PairGraph:
         order, starts, columns = self._rows
         # Built from sorted rows; a pair drawn twice stays two entries, which products add up.
         graph = csr_array((weights[order], columns, starts), shape=(self.n_points, self.n_points))
-        degree = np.bincount(self.left, weights, self.n_points) + np.bincount(self.right, weights, self.n_points)
+        degree: Any = np.bincount(self.left, weights, self.n_points)
+        degree += np.bincount(self.right, weights, self.n_points)
         return laplacian_product(graph, Z, degree)
 
     def moment(self, weights: Vector, Y: Matrix, Z: Matrix) -> Matrix:

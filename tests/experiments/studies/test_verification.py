@@ -1,16 +1,18 @@
 """Verification: measures, protocol, and that nothing of the test fold is seen before it is judged."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from advmetric import AML, GMML, Mahalanobis
+from advmetric import AML, GMML
+from advmetric.datasets import load_verification
 from advmetric.datasets.verification import Development
 from advmetric.evaluation.roc import RATES, roc_measures
 from advmetric.experiments.engine.plan import Plan
-from advmetric.experiments.engine.store import Task
+from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.protocol import contenders
 from advmetric.experiments.studies import verification
 
@@ -40,12 +42,6 @@ def test_a_perfect_and_a_useless_distance():
     assert (constant["auc"], constant["eer"], constant["accuracy"]) == (0.5, 0.5, 0.5)
 
 
-def test_distances_by_blocks_are_those_of_the_metric():
-    rng = np.random.default_rng(0)
-    F, pairs, metric = rng.normal(size=(30, 4)), rng.integers(30, size=(100, 2)), Mahalanobis(rng.normal(size=(3, 4)))
-    np.testing.assert_allclose(distances(metric, F, pairs), [metric(F[i], F[j]) for i, j in pairs])
-
-
 def test_methods_that_need_labels_stay_away_where_there_are_none():
     known = contenders()
     assert verification.applies(known["AML"], "lfw")
@@ -60,33 +56,33 @@ def test_methods_that_need_labels_stay_away_where_there_are_none():
 @pytest.mark.parametrize("method", ["Euclidean", "GMML", "RVML"])
 def test_a_run_beats_chance_on_classes_never_seen_and_is_reproducible(method):
     task = Task("verification", "letters-unseen", method, 0, "quick")
-    found = verification.run(task)
+    found = verification.run(task, None)
     assert 0.65 < found["auc"] < 0.9
     assert 0.5 < found["accuracy"] < 0.9
     assert len(found["roc"]) == len(RATES)
     assert np.all(np.diff(found["roc"]) >= 0.0)
-    assert verification.run(task)["auc"] == found["auc"]
+    assert verification.run(task, None)["auc"] == found["auc"]
 
 
 def test_test_pairs_have_no_say_in_features_parameters_or_metric(monkeypatch):
     """Turning the labels of the test fold round turns the AUC round, and changes nothing else."""
     task = Task("verification", "letters-unseen", "GMML", 0, "quick")
-    plain = verification.run(task)
-    data = verification.verification_set("letters-unseen")
+    plain = verification.run(task, None)
+    data = load_verification("letters-unseen")
     _, test = next(iter(data.splits()))
     turned = data.labels.copy()
     turned[test] *= -1
     # The set checks labels against identities, so the copy is made behind its back.
     changed = object.__new__(type(data))
     changed.__dict__.update(data.__dict__ | {"labels": turned})
-    monkeypatch.setattr(verification, "verification_set", lambda name: changed)
-    other = verification.run(task)
+    monkeypatch.setattr(verification, "load_verification", lambda name, data_home=None: changed)
+    other = verification.run(task, None)
     assert other["params"] == plain["params"]
     assert other["auc"] == pytest.approx(1.0 - plain["auc"])
 
 
 def test_features_are_fitted_on_training_images_only():
-    data = verification.verification_set("digits-unseen")
+    data = load_verification("digits-unseen")
     train, _ = next(iter(data.splits()))
     pairs = data.pairs[train[:200]]
     F = verification.features(data, pairs, data.labels[train[:200]])
@@ -97,58 +93,26 @@ def test_features_are_fitted_on_training_images_only():
     assert np.abs(F[others].mean(axis=0)).max() > 0.1
 
 
-def test_pairs_in_the_hundred_thousands_need_little_memory():
-    import tracemalloc
-
-    rng = np.random.default_rng(0)
-    F, pairs = rng.normal(size=(2000, 100)), rng.integers(2000, size=(400_000, 2))
-    metric = Mahalanobis(np.eye(100))
-    tracemalloc.start()
-    try:
-        distances(metric, F, pairs)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    # Formed, the differences alone would take 320 MB.
-    assert peak < 120e6
-
-
 def test_learned_metrics_come_from_index_pairs():
-    data = verification.verification_set("letters-unseen")
+    data = load_verification("letters-unseen")
     train, _ = next(iter(data.splits()))
     chosen = train[:300]
     F = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
-    found = verification.learned(contenders()["AML"], {}, data, F, data.pairs[chosen], data.labels[chosen], 0, 100)
+    samples = verification._samples(contenders()["AML"], data, F, chosen, 0, 100)
+    found = verification._learn(AML(), samples)
     expected = AML(preprocessor=F).fit(data.pairs[chosen], data.labels[chosen])
     np.testing.assert_allclose(found.components, expected.components_)
 
 
-def test_the_shared_search_chooses_what_a_plain_one_would(monkeypatch):
-    from advmetric.algorithms.registry import Method
-
-    data = verification.verification_set("letters-unseen")
-    train, _ = next(iter(data.splits()))
-    chosen = train[::20]
-
-    class Plain(GMML):
-        """The same estimator under another name: tuned by the plain loop."""
-
-    grid = {"t": (0.05, 0.25, 0.5, 0.75)}
-    found = [
-        verification._chosen(data, Method("GMML", estimator, "", "", grid), chosen, 0, 1) for estimator in (GMML, Plain)
-    ]
-    assert found[0] == found[1]
-
-
 def test_a_view_for_development_decides_once_for_all_folds(monkeypatch):
-    letters = verification.verification_set("letters-unseen")
+    letters = load_verification("letters-unseen")
     (train, test), (other, _) = list(letters.splits())[:2]
     view = Development(
         letters.pairs[train[::20]], letters.labels[train[::20]], letters.pairs[test[::4]], letters.labels[test[::4]]
     )
     data = dataclasses.replace(letters, development=view)
-    monkeypatch.setattr(verification, "verification_set", lambda name: data)
-    verification._chosen_on_view.cache_clear()
+    monkeypatch.setattr(verification, "load_verification", lambda name, data_home=None: data)
+    verification._choose_on_view.cache_clear()
     method = contenders()["GMML"]
     F = verification.features(data, view.train_pairs, view.train_labels)
     aucs = {
@@ -158,7 +122,28 @@ def test_a_view_for_development_decides_once_for_all_folds(monkeypatch):
         )
         for t in method.grid["t"]
     }
-    assert verification._chosen(data, method, train, 0, 1) == {"t": max(aucs, key=aucs.get)}
+    assert verification.choose_params(data, method, train, 0, 1, None) == {"t": max(aucs, key=aucs.get)}
     monkeypatch.setattr(verification, "_best", None)  # looking again would fail
-    assert verification._chosen(data, method, other, 1, 1) == {"t": max(aucs, key=aucs.get)}
-    verification._chosen_on_view.cache_clear()
+    assert verification.choose_params(data, method, other, 1, 1, None) == {"t": max(aucs, key=aucs.get)}
+    verification._choose_on_view.cache_clear()
+
+
+def test_verification_is_summed_up_with_its_significance():
+    def record(method, fold, auc):
+        return Record(Task("verification", "lfw", method, fold), {"auc": auc})
+
+    names = {"AML": 0.9, "GMML": 0.95, "Euclidean": 0.8}
+    records = [record(m, fold, auc + 0.001 * fold) for m, auc in names.items() for fold in range(10)]
+    (text,) = verification._sentences(records)
+    assert (
+        text.startswith("Verification, lfw: AUC 0.904 with AML, 0.805 with Euclidean") or "0.804 with Euclidean" in text
+    )
+    assert re.search(r"; the highest is GMML's 0\.95[45], significantly above AML's\.$", text)
+    close = [r for r in records if r.task.method != "GMML"]
+    assert verification._sentences(close)[0].endswith("with Euclidean; the highest of all.")
+    # A rival that is better on some folds and worse on others.
+    mixed = [record("GMML", fold, 0.9 + 0.001 * fold + (0.012 if fold % 2 else -0.01)) for fold in range(10)]
+    assert verification._sentences([*close, *mixed])[0].endswith("0.906, not significantly above AML's.") or (
+        "0.905, not significantly" in verification._sentences([*close, *mixed])[0]
+    )
+    assert verification._sentences([]) == []

@@ -12,6 +12,7 @@ from advmetric.learners.input import check_pairs_for
 from advmetric.learners.moments import MOMENT_CONSTRAINTS, MomentLearner, Moments
 from advmetric.linalg.sparse import dense_rows
 from advmetric.optimize.result import Result, make_monitor
+from advmetric.pairs.data import Pairs
 from advmetric.pairs.samplers import AllPairs, make_sampler
 from advmetric.utils.arrays import convert_like, is_array_api, to_numpy
 from advmetric.utils.parameters import ANYTHING, Choice, Optional, Real, Whole
@@ -195,7 +196,7 @@ class AML(MomentLearner):
             max_iter=self.max_iter,
             monitor=make_monitor(f"AML {self.solver}", self.verbose),
         )
-        return replace(solution, x=rows_of_state(solution.x))
+        return solution.mapped(rows_of_state)
 
     def _solve_from(self, moments: Moments, state: Any) -> tuple[Result[Matrix], Any]:
         if self.solver != "geodesic":
@@ -210,9 +211,9 @@ class AML(MomentLearner):
             max_iter=self.max_iter,
             start=start if t == self.t else None,
         )
-        return replace(solution, x=rows_of_state(solution.x)), (self.t, solution.x)
+        return solution.mapped(rows_of_state), (self.t, solution.x)
 
-    def adversarial_pairs(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+    def adversarial_pairs(self, X: ArrayLike | Pairs, y: ArrayLike) -> NDArray[np.float64]:
         """The confusing pairs that the learned metric had to tell apart, in closed form.
 
         Parameters

@@ -19,6 +19,7 @@ from advmetric.experiments.report.drawing import subplots
 from advmetric.pairs.data import Pairs
 from advmetric.pairs.samplers import BalancedPairs
 from advmetric.plots import plot_adversarial_pairs, plot_spectrum
+from advmetric.utils.typing import Matrix
 
 from .synthetic import leading_plane
 
@@ -48,7 +49,8 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
         pairs = BalancedPairs(24).sample(parts.X_train, parts.y_train, 0)
         plane = leading_plane(parts.X_train)
         found["pairs"] = np.round(parts.X_train[pairs.indices] @ plane.T, 4).tolist()
-        found["adversarial"] = np.round(learner.adversarial_pairs(pairs, pairs.labels) @ plane.T, 4).tolist()
+        moved: Matrix = learner.adversarial_pairs(pairs, pairs.labels) @ plane.T
+        found["adversarial"] = np.round(moved, 4).tolist()
         found["labels"] = pairs.labels.tolist()
     return found
 

@@ -42,7 +42,7 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
 
 def section(records: Sequence[Record]) -> Section:
     """Return a table of solvers."""
-    rows = []
+    rows: list[list[Cell | str]] = []
     for name in SOLVERS:
         converged = values_of(records, "converged", method=name)
         if not len(converged):

@@ -142,7 +142,7 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
     metric = _learn(make_learner(method, params, task.trial), samples)
     seconds = time.perf_counter() - started
     Z = F @ metric.components.T  # every point is embedded once
-    training, judged = (Pairs(Z, *data.pairs[part].T, data.labels[part]) for part in (train, test))
+    training, judged = (Pairs(Z, data.pairs[part, 0], data.pairs[part, 1], data.labels[part]) for part in (train, test))
     identity = Mahalanobis(np.eye(Z.shape[1]))
     threshold = best_threshold(identity.pair_distance(training), training.labels)
     found = roc_measures(judged.labels, identity.pair_distance(judged), threshold)
@@ -233,7 +233,7 @@ def _best(
     if len(learning) > TUNE_PAIRS and not (fast or method.weighs_pairs_in_sum) and "pairs" in method.supervision:
         learning = learning[np.random.default_rng(random_state).permutation(len(learning))[:TUNE_PAIRS]]
     samples = _samples(method, data, F, learning, random_state, TUNE_POINTS)
-    judged = Pairs(F, *data.pairs[judging].T, data.labels[judging])
+    judged = Pairs(F, data.pairs[judging, 0], data.pairs[judging, 1], data.labels[judging])
     learner = make_learner(method, {}, random_state)
     return best_params(learner, [(samples, judged)], method.grid, score=PairScorer(), thin=thin)
 
@@ -243,7 +243,7 @@ def _samples(
 ) -> Samples:
     """Return what a method learns from: pairs, or the images of those pairs with the people on them."""
     if "pairs" in method.supervision:
-        return Pairs(F, *data.pairs[chosen].T, data.labels[chosen])
+        return Pairs(F, data.pairs[chosen, 0], data.pairs[chosen, 1], data.labels[chosen])
     assert data.identities is not None
     rows = np.unique(data.pairs[chosen])
     if len(rows) > max_points:
