@@ -571,7 +571,7 @@ def test_a_failure_while_writing_leaves_the_old_file_and_no_other(refused, metri
 
 def test_parquet_without_pyarrow_says_what_to_install(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "pip install pyarrow" in refused(1, "fit", "cars.parquet", "--label", "class")
+    assert 'pip install "advmetric[tables]"' in refused(1, "fit", "cars.parquet", "--label", "class")
 
 
 def test_an_unexpected_error_is_one_line_and_a_trace_only_with_debug(refused, cli, monkeypatch):

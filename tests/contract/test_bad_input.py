@@ -63,7 +63,7 @@ def test_a_flawed_pair_is_named_by_pair_point_and_feature(fitted, vehicle, value
     for method in QUESTIONS_ON_PAIRS:
         with raises(message):
             getattr(fitted, method)(pairs)
-    for method in ("fit", "score", "calibrate_threshold"):
+    for method in ("fit", "calibrate_threshold"):
         with raises(message):
             getattr(fitted, method)(pairs, vehicle.kinds)
 
@@ -194,7 +194,7 @@ def test_labels_of_pairs_other_than_plus_and_minus_one_are_refused(vehicle, bad,
 
 
 def test_a_bad_label_or_index_is_named_wherever_it_is_in_the_blocks(vehicle, monkeypatch):
-    monkeypatch.setattr("advmetric.checks._BLOCK", 5)
+    monkeypatch.setattr("advmetric.pairs.checks._BLOCK", 5)
     y, pairs = vehicle.kinds.copy(), vehicle.indices.copy()
     y[13] = 3
     pairs[11, 1] = -1
@@ -213,7 +213,7 @@ def test_zero_one_labels_of_pairs_are_refused(pair_learner, vehicle):
 @pytest.mark.parametrize(("label", "missing"), [(1, "dissimilar pair (label -1)"), (-1, "similar pair (label +1)")])
 def test_pairs_of_one_kind_are_refused(fitted, vehicle, label, missing):
     y = np.full(len(vehicle.kinds), label)
-    for method in ("fit", "score", "calibrate_threshold"):
+    for method in ("fit", "calibrate_threshold"):
         with raises(f"y has no {missing}; pairs of both kinds are needed"):
             getattr(fitted, method)(vehicle.formed, y)
 
@@ -259,7 +259,7 @@ def test_labels_of_the_wrong_length_are_refused(learner, vehicle):
 
 
 def test_labels_of_pairs_of_the_wrong_length_are_refused(fitted, vehicle):
-    for method in ("fit", "score", "calibrate_threshold"):
+    for method in ("fit", "calibrate_threshold"):
         with raises("y has 399 labels for 400 pairs"):
             getattr(fitted, method)(vehicle.formed, vehicle.kinds[:-1])
 
@@ -375,8 +375,8 @@ def test_bad_ways_to_calibrate_are_refused_and_change_nothing(fitted, vehicle):
         fitted.calibrate_threshold(vehicle.formed, vehicle.kinds, "youden")
     with raises("strategy='max_tpr' needs min_rate in [0, 1], got None"):
         fitted.calibrate_threshold(vehicle.formed, vehicle.kinds, "max_tpr")
-    with raises("beta=0.0 must be > 0"):
-        fitted.calibrate_threshold(vehicle.formed, vehicle.kinds, "f_beta", beta=0.0)
+    with raises("beta=-1.0 must be a finite number >= 0"):
+        fitted.calibrate_threshold(vehicle.formed, vehicle.kinds, "f_beta", beta=-1.0)
     assert fitted.threshold_ == before
 
 
@@ -425,7 +425,7 @@ SINGULAR = np.diag([1.0] * 17 + [0.0])
         ({"pairs": 2.5}, ValueError, "pairs=2.5 is not understood"),
         ({"pairs": None}, ValueError, "pairs=None is not understood"),
         ({"average": "yes"}, TypeError, "average must be True or False, got 'yes'."),
-        ({"prior": "covariance"}, ValueError, "prior='covariance' is not known; use 'identity' or a positive definite"),
+        ({"prior": "correlation"}, ValueError, "prior='correlation' is not known; use 'identity', 'covariance' or a"),
         ({"prior": np.eye(17)}, ValueError, "prior has shape (17, 17); a (18, 18) array is needed for 18 features."),
         ({"prior": np.ones(18)}, ValueError, "prior has shape (18,); a (18, 18) array is needed"),
         ({"prior": None}, ValueError, "prior has shape (); a (18, 18) array is needed"),

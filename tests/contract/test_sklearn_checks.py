@@ -164,7 +164,9 @@ def test_tuned_threshold_classifier_maximises_its_score_on_pairs(pair_learner, v
     pairs, y = getattr(vehicle, kind), vehicle.kinds
     if kind == "indices":
         pair_learner.set_params(preprocessor=vehicle.X)
-    model = TunedThresholdClassifierCV(pair_learner, scoring="f1", cv=FOLDS, thresholds=20).fit(pairs, y)
+    model = TunedThresholdClassifierCV(
+        pair_learner, scoring="f1", cv=FOLDS, thresholds=20, response_method="decision_function"
+    ).fit(pairs, y)
     assert np.isfinite(model.best_threshold_)
     everything_similar = f1_score(y, np.ones_like(y))
     assert f1_score(y, model.predict(pairs)) >= everything_similar - 0.05
@@ -174,7 +176,9 @@ def test_tuned_threshold_classifier_maximises_its_score_on_pairs(pair_learner, v
 
 
 def test_fixed_threshold_classifier_moves_the_cut(pair_learner, vehicle):
-    fixed = FixedThresholdClassifier(pair_learner, threshold=-0.5).fit(vehicle.formed, vehicle.kinds)
+    fixed = FixedThresholdClassifier(pair_learner, threshold=-0.5, response_method="decision_function").fit(
+        vehicle.formed, vehicle.kinds
+    )
     expected = np.where(fixed.estimator_.decision_function(vehicle.formed) >= -0.5, 1, -1)
     np.testing.assert_array_equal(fixed.predict(vehicle.formed), expected)
     assert (expected == 1).sum() > (fixed.estimator_.predict(vehicle.formed) == 1).sum()

@@ -46,7 +46,7 @@ def counts():
 @pytest.mark.parametrize("offset", [None, 1e7])
 def test_scatter_of_sparse_points_is_that_of_dense_ones(counts, monkeypatch, density, offset):
     X, y = counts
-    monkeypatch.setattr("advmetric.sparse._SPARSE_DENSITY", density)
+    monkeypatch.setattr("advmetric.linalg.sparse._SPARSE_DENSITY", density)
     dense = np.round(X.toarray() * 2**10) / 2**10
     if offset:
         dense[:, 4] += offset  # a feature without zeros, far from the origin

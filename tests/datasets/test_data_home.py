@@ -192,7 +192,7 @@ def write_without_labels(path, X, y):
 )
 def test_a_broken_or_pickled_file_is_refused_with_advice_and_never_unpickled(tmp_path, small, arrays, write):
     write(tmp_path / "isolet.npz", *arrays)
-    expected = re.escape(str(tmp_path / "isolet.npz")) + " is not a readable npz file .* np.savez_compressed"
+    expected = re.escape(str(tmp_path / "isolet.npz")) + " is not an npz file of plain arrays.* np.savez_compressed"
     with pytest.raises(ValueError, match=expected):
         load_dataset("isolet", data_home=tmp_path)
 

@@ -151,7 +151,7 @@ def test_a_person_without_images_and_a_folder_without_people_are_named(lfw, tmp_
 
 
 def test_without_pillow_the_extra_is_named(lfw, monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(ImportError, match=re.escape('pip install "advmetric[vision]"')):
         load_verification("lfw", folder=lfw)
 
@@ -204,8 +204,8 @@ def test_an_npz_file_comes_back_as_it_was_written(tmp_path, name, file):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"folds": None}, "it has no array folds"),
-        ({"dev_test_labels": None}, "it has no array dev_test_labels"),
+        ({"folds": None}, "it has no array 'folds'"),
+        ({"dev_test_labels": None}, "it has no array 'dev_test_labels'"),
         ({"X": np.zeros((8, 6, 5))}, "X must be n x h x w grey images .* dtype float64"),
         ({"y": np.arange(7)}, r"y must be 8 integers, got shape \(7,\)"),
         ({"y": np.arange(8.0)}, "y must be 8 integers, .* dtype float64"),
@@ -234,7 +234,9 @@ def test_an_npz_file_cut_short_is_named(tmp_path):
     whole = path.read_bytes()
     for content in (whole[:-60], whole[: len(whole) // 2], b""):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=rf"{re.escape(str(path))} is not a readable npz file .*truncated"):
+        with pytest.raises(
+            ValueError, match=rf"{re.escape(str(path))} is not an npz file of plain arrays, or it is damaged"
+        ):
             load_verification("lfw", data_home=tmp_path)
 
 

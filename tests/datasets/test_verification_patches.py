@@ -298,7 +298,7 @@ def test_bad_patches_are_refused(tmp_path, smooth):
     with pytest.raises(ValueError, match="either folder or patches"):
         load_verification("patches", patches=smooth, folder=folder)
     np.savez(tmp_path / "notredame_patches.npz", Y=smooth)
-    with pytest.raises(ValueError, match=r"notredame_patches\.npz is not a readable .*it has no array X"):
+    with pytest.raises(ValueError, match=r"notredame_patches\.npz is not an npz file .*it has no array 'X'"):
         load_verification("patches", data_home=tmp_path)
 
 

@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from advmetric.features import dense_sift, sift_pipeline
 from advmetric.features.dense_sift import keypoint_grid
+from advmetric.utils.optional import MissingDependencyError
 
 LFW = Path(__file__).parents[3] / "shared" / "data" / "lfw.npz"
 
@@ -120,7 +121,7 @@ def test_bad_input_is_named(images, options, error, message):
 
 def test_without_opencv_the_error_says_what_to_install(faces, monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", None)
-    with pytest.raises(ModuleNotFoundError, match=r'^dense_sift needs OpenCV: pip install "advmetric\[vision\]"$'):
+    with pytest.raises(MissingDependencyError, match=r'^dense_sift needs cv2: pip install "advmetric\[vision\]"'):
         dense_sift(faces)
 
 

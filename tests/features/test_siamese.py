@@ -15,6 +15,7 @@ from advmetric.features import SiameseNet
 from advmetric.features.holdout import split_pairs
 from advmetric.features.images import normalise_patches
 from advmetric.features.network import triplets_of
+from advmetric.utils.optional import MissingDependencyError
 
 
 @pytest.fixture(autouse=True)
@@ -304,5 +305,5 @@ def test_without_torch_the_error_says_what_to_install(monkeypatch):
     monkeypatch.delattr(advmetric.features, "network", raising=False)
     monkeypatch.delitem(sys.modules, "advmetric.features.network", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ModuleNotFoundError, match=r'^SiameseNet needs torch: pip install "advmetric\[deep\]"$'):
+    with pytest.raises(MissingDependencyError, match=r'^SiameseNet needs torch: pip install "advmetric\[deep\]"'):
         SiameseNet().fit(IMAGES, PAIRS, LABELS)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from functools import partial
 
 import joblib
 import numpy as np
@@ -365,23 +366,23 @@ def test_amlcv_runs_on_the_cluster_through_joblib(data):
     assert_same(found, expected)
 
 
-def experiment(task):
+def experiment(task, data_home=""):
     if task.method == "bad":
         raise ValueError(f"trial {task.trial} is bad")
-    return {"pid": os.getpid(), "home": os.environ.get("ADVMETRIC_DATA", "")}
+    return {"pid": os.getpid(), "home": data_home}
 
 
-def test_experiments_run_on_the_workers_of_a_cluster(client, tmp_path, monkeypatch):
-    monkeypatch.setenv("ADVMETRIC_DATA", "/there")
+def test_experiments_run_on_the_workers_of_a_cluster(client, tmp_path):
     tasks = [Task("any", "data", method, trial) for trial in range(3) for method in ("good", "bad")]
     store = Store(tmp_path / "results")
-    assert run_tasks(tasks, experiment, store, dask=client.scheduler.address) == 6
+    work = partial(experiment, data_home="/there")
+    assert run_tasks(tasks, work, store, dask=client.scheduler.address) == 6
     records = store.records()
     assert sum(bool(record.failure) for record in records.values()) == 3
     good = [record.result for record in records.values() if not record.failure]
     assert os.getpid() not in {result["pid"] for result in good}
     assert {result["home"] for result in good} == {"/there"}
-    assert run_tasks(tasks, experiment, store, dask=client.scheduler.address) == 0
+    assert run_tasks(tasks, work, store, dask=client.scheduler.address) == 0
 
 
 class FakeCluster:

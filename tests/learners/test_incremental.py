@@ -150,7 +150,7 @@ def test_float32_is_accumulated_in_double_precision(clusters):
 def test_blocks_of_any_size_give_the_same_statistics(clusters, monkeypatch, blocks):
     X, y = clusters
     expected = PointStatistics.of(X, y).scatter()
-    monkeypatch.setattr("advmetric.class_statistics._CACHED_BYTES", blocks)
+    monkeypatch.setattr("advmetric.pairs.class_statistics._CACHED_BYTES", blocks)
     assert_same_scatter(PointStatistics.of(X, y).scatter(), expected, 1e-12)
 
 
@@ -169,7 +169,7 @@ def test_statistics_say_what_they_lack_and_do_not_mix_features_or_types(clusters
         PointStatistics.of(X[:3], np.zeros(3)).scatter()
     with pytest.raises(ValueError, match="needs a class with at least two members"):
         PointStatistics.of(X[:3], np.arange(3)).scatter()
-    with pytest.raises(ValueError, match="4 features do not merge with those of 3"):
+    with pytest.raises(ValueError, match="3 features do not merge with those of points with 4"):
         PointStatistics.of(X[:, :3], y).merge(PointStatistics.of(X, y))
     with pytest.raises(ValueError, match="do not go with the earlier ones"):
         PointStatistics.of(X, y).update(X, y.astype(str))
@@ -194,7 +194,7 @@ def test_statistics_of_pairs_add_up(vehicle):
 
 
 def test_the_sample_depends_on_neither_order_nor_batches_and_is_uniform(monkeypatch):
-    monkeypatch.setattr("advmetric.pair_sample._SAMPLE_PAIRS", 500)
+    monkeypatch.setattr("advmetric.pairs.sample._SAMPLE_PAIRS", 500)
     monkeypatch.setattr("advmetric.pairs.data.BLOCK_BYTES", 8 * 3 * 700)
     rng = np.random.default_rng(0)
     N = 5000

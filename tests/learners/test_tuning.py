@@ -81,7 +81,7 @@ def test_pairs_are_scored_by_their_auc():
 
 
 def test_small_classes_allow_fewer_folds_and_too_small_ones_none():
-    assert len(make_folds(LabelledPoints(np.eye(4), np.array([0, 0, 0, 1])), 5)) == 3
+    assert len(make_folds(LabelledPoints(np.eye(6), np.array([0, 0, 0, 1, 1, 1])), 5)) == 3
     with pytest.raises(ValueError, match="at least two members"):
         make_folds(LabelledPoints(np.eye(3), np.arange(3)), 5)
     with pytest.raises(ValueError, match="two pairs of each kind"):

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
 from advmetric.optimize.lbfgs import minimize_lbfgs
 from advmetric.optimize.result import Monitor, Result, make_monitor
 from advmetric.pairs.data import LabelledPoints
 from advmetric.pairs.graph import laplacian_product
 from advmetric.pairs.triplets import Neighbors, centred, nearest_impostors, target_neighbors
-from advmetric.utils.parameters import ANYTHING, Real, Whole
+from advmetric.utils.parameters import Real, Whole
 from advmetric.utils.typing import Matrix
 
 __all__ = ["DRIFT", "DriftProblem", "solve"]
@@ -160,15 +160,11 @@ class DRIFT(MetricLearner):
     supervision = ("points",)
 
     _constraints = {
+        **ITERATION_CONSTRAINTS,
         "n_targets": Whole(1),
         "n_impostors": Whole(1),
         "lambda1": Real(0.0, open_low=True),
         "lambda2": Real(0.0, open_low=True),
-        "max_iter": Whole(1),
-        "tol": Real(0.0),
-        "preprocessor": ANYTHING,
-        "random_state": ANYTHING,
-        "verbose": ANYTHING,
     }
 
     def __init__(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils.validation import check_array
 
-from advmetric.learners.base import MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
 from advmetric.linalg.spd import spd_factor
 from advmetric.optimize.fista import fista, project_psd_ball
 from advmetric.optimize.lbfgs import minimize_lbfgs
@@ -20,7 +20,7 @@ from advmetric.pairs.data import Samples
 from advmetric.pairs.differences import balanced_weights, principal_axes, root_mean_square, unit_differences
 from advmetric.pairs.graph import PairGraph
 from advmetric.pairs.samplers import check_sampler, draw_pairs
-from advmetric.utils.parameters import ANYTHING, Real, Whole
+from advmetric.utils.parameters import Real
 from advmetric.utils.typing import Matrix, Vector
 from advmetric.utils.validation import reject_nonfinite
 
@@ -197,15 +197,11 @@ class ERML(MetricLearner):
     """
 
     _constraints = {
+        **ITERATION_CONSTRAINTS,
         "lam": Real(0.0, open_low=True),
         "gamma": Real(0.0, open_low=True),
         "radius": Real(0.0, open_low=True),
         "pairs": check_sampler,
-        "max_iter": Whole(1),
-        "tol": Real(0.0),
-        "preprocessor": ANYTHING,
-        "random_state": ANYTHING,
-        "verbose": ANYTHING,
     }
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.linalg.spd import symmetrize
 from advmetric.optimize.gradient_descent import armijo_descent
@@ -19,7 +19,7 @@ from advmetric.optimize.whitening import WhitenedPoints
 from advmetric.pairs.bounds import BoundedPairs, bounded_pairs, check_bounds, check_percentiles
 from advmetric.pairs.data import Samples
 from advmetric.pairs.samplers import check_sampler
-from advmetric.utils.parameters import ANYTHING, Choice, Optional, Real, Whole
+from advmetric.utils.parameters import Choice, Optional, Whole
 from advmetric.utils.typing import Matrix
 
 __all__ = ["FlatGeo", "fit_factor", "loss", "start"]
@@ -175,16 +175,12 @@ class FlatGeo(MetricLearner):
     """
 
     _constraints = {
+        **ITERATION_CONSTRAINTS,
         "n_components": Optional(Whole(1)),
         "bounds": check_bounds,
         "percentiles": check_percentiles,
         "solver": Choice(*SOLVERS),
-        "max_iter": Whole(1),
-        "tol": Real(0.0),
         "pairs": check_sampler,
-        "preprocessor": ANYTHING,
-        "random_state": ANYTHING,
-        "verbose": ANYTHING,
     }
 
     def __init__(

@@ -21,8 +21,8 @@ from sklearn.utils import ClassifierTags, Tags
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.optimize.result import Result
 from advmetric.pairs.data import Pairs, Samples
-from advmetric.utils.arrays import convert_like, is_array_api, is_lazy, to_numpy
-from advmetric.utils.parameters import Constraint, check_parameters
+from advmetric.utils.arrays import convert_like, is_array_api, is_lazy, namespace, to_numpy
+from advmetric.utils.parameters import ANYTHING, Constraint, Real, Whole, check_parameters
 from advmetric.utils.typing import Matrix, Vector
 from advmetric.utils.validation import all_finite
 from advmetric.utils.warning import warn
@@ -32,7 +32,16 @@ from .decisions import PairDecisions
 from .input import check_fitted, check_pairs, check_points, check_samples
 from .scoring import Reference, pair_auc
 
-__all__ = ["MetricLearner"]
+__all__ = ["ITERATION_CONSTRAINTS", "MetricLearner"]
+
+ITERATION_CONSTRAINTS: dict[str, Constraint | Callable[..., None]] = {
+    "max_iter": Whole(1),
+    "tol": Real(0.0),
+    "preprocessor": ANYTHING,
+    "random_state": ANYTHING,
+    "verbose": ANYTHING,
+}
+"""Constraints on the parameters that all iterative learners share."""
 
 
 class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -221,10 +230,15 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
         X : array of shape (n, d)
         """
         self._check_fitted()
-        embedded = np.asarray(to_numpy(Z), dtype=np.float64)
+        embedded: Any = Z if is_array_api(Z) else np.asarray(Z, dtype=np.float64)
         if embedded.ndim != 2 or embedded.shape[1] != self._n_features_out:
-            raise ValueError(f"Z has shape {embedded.shape}; (n, {self._n_features_out}) is needed.")
-        return embedded @ np.linalg.pinv(self.get_metric().dense_components).T
+            raise ValueError(f"Z has shape {tuple(embedded.shape)}; (n, {self._n_features_out}) is needed.")
+        inverse = np.linalg.pinv(self.get_metric().dense_components)
+        if not is_array_api(embedded):
+            back: Matrix = embedded @ inverse.T
+            return back
+        back = embedded @ namespace(embedded).astype(convert_like(inverse, embedded), embedded.dtype).T
+        return back
 
     def _check_dispatch(self, X: Any, method: str) -> None:
         """With scikit-learn's array API dispatch on, apply its rule: everything follows the X of fit."""

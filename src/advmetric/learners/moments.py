@@ -172,7 +172,7 @@ class MomentLearner(IncrementalLearner):
         d = self.n_features_in_
         check_n_components(self.n_components, d)
         samples = isinstance(data, Samples)
-        prior = prior_matrix(self.prior, data.points if isinstance(data, Samples) else None, d)
+        prior = prior_matrix(self.prior, data, d)
         if self.rank is not None and not samples:
             raise ValueError("rank is for fit: batches are gone before their leading directions could be known.")
         if self.rank is not None and prior is not None:
@@ -212,7 +212,7 @@ class MomentLearner(IncrementalLearner):
             here = [getattr(learner, name) for name in space]
             if last is None or any(a is not b for a, b in zip(here, last, strict=True)):
                 check_n_components(learner.n_components, d)
-                prior = prior_matrix(learner.prior, data.points, d)
+                prior = prior_matrix(learner.prior, data, d)
                 moments = Moments.regularised(scatter, learner.reg, prior, learner.average)
                 moments, state, last = moments.leading(learner.n_components), None, here
             solved, state = learner._solve_from(moments, state)

@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 from advmetric.linalg.centring import column_means
 from advmetric.linalg.sparse import dense_rows
 from advmetric.linalg.spd import symmetrize
+from advmetric.pairs.data import Samples
 from advmetric.utils.arrays import to_numpy
 from advmetric.utils.typing import Matrix
 
@@ -17,19 +18,19 @@ __all__ = ["check_prior", "covariance_root", "prior_matrix"]
 
 
 def check_prior(name: str, prior: Any) -> None:
-    """Raise unless ``prior`` is "identity", "covariance" or a positive definite matrix; a constraint for parameters."""
-    if not (isinstance(prior, str) and prior in ("identity", "covariance")):
-        _positive_definite(prior, None)
+    """Raise if ``prior`` is an unknown name; a constraint for parameters. A matrix is checked against the features."""
+    if isinstance(prior, str) and prior not in ("identity", "covariance"):
+        raise ValueError(f"prior={prior!r} is not known; use 'identity', 'covariance' or a positive definite array.")
 
 
-def prior_matrix(prior: Any, X: Any, d: int) -> Matrix | None:
-    """Return M₀, or None for the identity. "covariance" is the inverse covariance of the points X."""
+def prior_matrix(prior: Any, data: Any, d: int) -> Matrix | None:
+    """Return M₀, or None for the identity. "covariance" is the inverse covariance of the points of the samples."""
     if isinstance(prior, str) and prior == "identity":
         return None
     if isinstance(prior, str) and prior == "covariance":
-        if X is None:
+        if not isinstance(data, Samples):
             raise ValueError("prior='covariance' needs the points, which batches do not keep; pass a matrix instead.")
-        root = covariance_root(X)
+        root = covariance_root(data.points)
         return symmetrize(root @ root.T)
     return _positive_definite(prior, d)
 
@@ -54,17 +55,15 @@ def covariance_root(X: Any) -> Matrix:
     return root
 
 
-def _positive_definite(prior: Any, d: int | None) -> Matrix:
-    """Return the prior as a matrix; raise unless it is symmetric, positive definite and, if d is given, (d, d)."""
-    if isinstance(prior, str):
-        raise ValueError(f"prior={prior!r} is not known; use 'identity', 'covariance' or a positive definite array.")
-    shape = "(d, d)" if d is None else f"({d}, {d})"
+def _positive_definite(prior: Any, d: int) -> Matrix:
+    """Return the prior as a matrix; raise unless it is symmetric, positive definite and (d, d)."""
+    shape = f"({d}, {d})"
     try:
         matrix = np.asarray(prior, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"prior is not numeric ({error}); use 'identity' or a {shape} array.") from error
-    if matrix.ndim != 2 or matrix.shape != (d or len(matrix), d or len(matrix)):
-        raise ValueError(f"prior has shape {matrix.shape}; a {shape} array is needed for {d or 'd'} features.")
+    if matrix.shape != (d, d):
+        raise ValueError(f"prior has shape {matrix.shape}; a {shape} array is needed for {d} features.")
     if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-12 * np.abs(matrix).max()):
         raise ValueError("prior must be a finite symmetric matrix.")
     matrix = symmetrize(matrix)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from advmetric.metric.mahalanobis import Mahalanobis
-from advmetric.pairs.data import Samples
+from advmetric.pairs.data import Pairs, Samples
 from advmetric.pairs.samplers import AllPairs, BalancedPairs, RandomPairs
 from advmetric.utils.arrays import to_numpy
 from advmetric.utils.typing import Vector
@@ -52,10 +52,9 @@ class Reference:
 
 def pair_auc(learner: Any, X: Any, y: Any) -> float:
     """Return the area under the ROC curve of a learner on labelled pairs, or on pairs of labelled points."""
-    n = len(X) if not hasattr(X, "shape") else X.shape[0]
-    drawn = BalancedPairs(_DRAWN) if len(np.unique(to_numpy(y))) > 1 else RandomPairs(_DRAWN)
-    sampler = AllPairs() if n <= _MOST_LISTED else drawn
-    pairs = _score_pairs(learner, X, y, sampler)
+    pairs = check_pairs_for(learner, X, y, _ScoredPairs(), 0)
+    if not len(pairs):
+        raise ValueError("X has one point only; a score needs at least two.")
     distances = to_numpy(learner.pair_distance(pairs))
     labels: NDArray[np.integer] = pairs.labels
     kinds = np.unique(labels)
@@ -72,8 +71,11 @@ def pair_auc(learner: Any, X: Any, y: Any) -> float:
     return float(roc_auc_score(labels, -distances))
 
 
-def _score_pairs(learner: Any, X: Any, y: Any, sampler: Any) -> Any:
-    pairs = check_pairs_for(learner, X, y, sampler, 0)
-    if not len(pairs):
-        raise ValueError("X has one point only; a score needs at least two.")
-    return pairs
+class _ScoredPairs:
+    """All pairs of few points; else as many of each kind as can be drawn."""
+
+    def sample(self, X: Any, y: NDArray[Any], random_state: Any = None) -> Pairs:
+        if X.shape[0] <= _MOST_LISTED:
+            return AllPairs().sample(X, y)
+        sampler = BalancedPairs(_DRAWN) if np.any(y != y[0]) else RandomPairs(_DRAWN)
+        return sampler.sample(X, y, random_state)

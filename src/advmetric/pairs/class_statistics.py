@@ -127,7 +127,9 @@ class PointStatistics:
     def merge(self, other: PointStatistics) -> PointStatistics:
         """Statistics of both sets of points together; neither is changed."""
         if not isinstance(other, PointStatistics) or self.n_features != other.n_features:
-            raise ValueError(f"statistics of points with {self.n_features} features do not merge with {other!r:.80}.")
+            raise ValueError(
+                f"statistics of points with {self.n_features} features do not merge with {_described(other)}."
+            )
         classes = _united(self.classes, other.classes)
         merged, added = self._aligned(classes), other._aligned(classes)
         for c in np.flatnonzero(added.counts):
@@ -241,3 +243,8 @@ def _united(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     if len(first) and len(second) and (first.dtype.kind in "OSU") != (second.dtype.kind in "OSU"):
         raise ValueError(f"labels of type {second.dtype} do not go with the earlier ones of type {first.dtype}.")
     return np.union1d(first, second) if len(first) else np.unique(second)
+
+
+def _described(other: object) -> str:
+    kind, width = getattr(other, "kind", type(other).__name__), getattr(other, "n_features", None)
+    return kind if width is None else f"those of {kind} with {width}"

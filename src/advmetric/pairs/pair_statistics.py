@@ -46,7 +46,9 @@ class PairStatistics:
     def merge(self, other: PairStatistics) -> PairStatistics:
         """Statistics of both sets of pairs together; neither is changed."""
         if not isinstance(other, PairStatistics) or self.n_features != other.n_features:
-            raise ValueError(f"statistics of pairs with {self.n_features} features do not merge with {other!r:.80}.")
+            raise ValueError(
+                f"statistics of pairs with {self.n_features} features do not merge with {_described(other)}."
+            )
         return PairStatistics(
             self.similar + other.similar,
             self.dissimilar + other.dissimilar,
@@ -86,3 +88,8 @@ class PairStatistics:
 
 
 Statistics = PointStatistics | PairStatistics
+
+
+def _described(other: object) -> str:
+    kind, width = getattr(other, "kind", type(other).__name__), getattr(other, "n_features", None)
+    return kind if width is None else f"those of {kind} with {width}"

@@ -22,7 +22,7 @@ def _reject_lazy(X: Any) -> None:
     """Raise for a Dask collection, which ``np.asarray`` would load into memory."""
     if is_lazy(X):
         raise TypeError(
-            "Dask collections are accepted only by fit, transform, pair_distance, decision_function and predict; "
+            "this takes no Dask collection; they are accepted only by fit, transform, pair_distance, decision_function and predict; "
             "load what fits in memory with .compute() first."
         )
 
@@ -99,7 +99,8 @@ def all_finite(X: Any) -> bool:
 def _place(place: Sequence[int], columns: Sequence[str] | None = None) -> str:
     if len(place) == 3:
         return f"pair {place[0]}, point {place[1]}, feature {place[2]}"
-    column = f"{place[1]}" if columns is None else f"{place[1]} ({columns[place[1]]!r})"
+    named = columns is not None and isinstance(columns[place[1]], str)
+    column = f"{place[1]} ({columns[place[1]]!r})" if columns is not None and named else f"{place[1]}"
     return f"row {place[0]}, column {column}"
 
 

@@ -223,7 +223,7 @@ def test_a_prior_is_met_as_the_slack_gets_cheap_and_acts_like_a_change_of_coordi
 
 
 def test_the_covariance_prior_whitens_and_survives_constant_features(wine):
-    root = prior_root("covariance", wine.X)
+    root = prior_root("covariance", LabelledPoints(wine.X, wine.y))
     np.testing.assert_allclose(np.cov(wine.X @ root, rowvar=False, ddof=0), np.eye(13), atol=1e-8)
     X = np.column_stack([wine.X, np.ones(len(wine.X))])
     M = ITML(prior="covariance", gamma=0.01, random_state=0).fit(X, wine.y).get_mahalanobis_matrix()

@@ -21,7 +21,7 @@ from .estimator import AML
 __all__ = ["AMLCV", "AML_GRID"]
 
 AML_GRID: dict[str, Sequence[float]] = {
-    "t": (0.05, 0.1, 0.25, 0.5, 0.75),
+    "t": (0.1, 0.25, 0.5),
     "beta": (0.01, 0.1, 1.0),
     "alpha": (0.0, 1.0, 10.0, 100.0),
 }
@@ -165,7 +165,7 @@ class AMLCV(MetricLearner):
         for r in self._values("n_components"):
             check_n_components(r, d)
         for prior in self._values("priors"):
-            prior_matrix(prior, data.points, d)
+            prior_matrix(prior, data, d)
         learner = self._estimator({})
         search = score_candidates(
             learner,

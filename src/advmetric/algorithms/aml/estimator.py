@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from advmetric.learners.base import ITERATION_CONSTRAINTS
 from advmetric.learners.input import check_pairs_for
 from advmetric.learners.moments import MOMENT_CONSTRAINTS, MomentLearner, Moments
 from advmetric.linalg.sparse import dense_rows
@@ -15,7 +16,7 @@ from advmetric.optimize.result import Result, make_monitor
 from advmetric.pairs.data import Pairs
 from advmetric.pairs.samplers import AllPairs, make_sampler
 from advmetric.utils.arrays import convert_like, is_array_api, to_numpy
-from advmetric.utils.parameters import ANYTHING, Choice, Optional, Real, Whole
+from advmetric.utils.parameters import Choice, Optional, Real
 from advmetric.utils.typing import Matrix
 
 from .adversary import Adversary, check_adversary, make_adversary
@@ -128,15 +129,13 @@ class AML(MomentLearner):
     """
 
     _constraints = {
+        **ITERATION_CONSTRAINTS,
         **MOMENT_CONSTRAINTS,
         "alpha": Real(0.0),
         "beta": Real(0.0, open_low=True),
         "solver": Choice("geodesic", "projected-gradient", "alternating"),
         "adversary": check_adversary,
         "step_size": Optional(Real(0.0, open_low=True)),
-        "max_iter": Whole(1),
-        "tol": Real(0.0),
-        "verbose": ANYTHING,
     }
 
     _solver_parameters = ("t", "alpha", "beta")

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.optimize.result import make_monitor
 from advmetric.pairs.data import Samples
 from advmetric.pairs.differences import balanced_weights, unit_differences
 from advmetric.pairs.samplers import check_sampler, draw_pairs
-from advmetric.utils.parameters import ANYTHING, Flag, Optional, Real, Whole
+from advmetric.utils.parameters import Flag, Optional, Real, Whole
 from advmetric.utils.typing import Matrix
 
 from .solver import DRMLProblem, minimise
@@ -82,16 +82,12 @@ class DRML(MetricLearner):
     """
 
     _constraints = {
+        **ITERATION_CONSTRAINTS,
         "n_components": Optional(Whole(1)),
         "lam": Real(0.0, open_low=True),
         "beta": Real(0.0, open_low=True),
         "average": Flag(),
         "pairs": check_sampler,
-        "max_iter": Whole(1),
-        "tol": Real(0.0),
-        "preprocessor": ANYTHING,
-        "random_state": ANYTHING,
-        "verbose": ANYTHING,
     }
 
     def __init__(

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
 from advmetric.learners.prior import check_prior, covariance_root, prior_matrix
 from advmetric.optimize.result import make_monitor
 from advmetric.pairs.bounds import bounded_pairs, check_bounds, check_percentiles
 from advmetric.pairs.data import Samples
 from advmetric.pairs.samplers import check_sampler
-from advmetric.utils.parameters import ANYTHING, Choice, Real, Whole
+from advmetric.utils.parameters import Choice, Real
 from advmetric.utils.typing import Matrix
 
 from .solvers import SOLVERS, evaluate
@@ -107,17 +107,13 @@ class ITML(MetricLearner):
     """
 
     _constraints = {
+        **ITERATION_CONSTRAINTS,
         "gamma": Real(0.0, open_low=True),
         "prior": check_prior,
         "bounds": check_bounds,
         "percentiles": check_percentiles,
         "solver": Choice(*SOLVERS),
-        "max_iter": Whole(1),
-        "tol": Real(0.0),
         "pairs": check_sampler,
-        "preprocessor": ANYTHING,
-        "random_state": ANYTHING,
-        "verbose": ANYTHING,
     }
 
     def __init__(
@@ -148,7 +144,7 @@ class ITML(MetricLearner):
         self.verbose = verbose
 
     def _learn(self, data: Samples, **extra: Any) -> Matrix:
-        root = prior_root(self.prior, data.X)
+        root = prior_root(self.prior, data)
         problem = bounded_pairs(
             data,
             pairs=self.pairs,
@@ -167,9 +163,9 @@ class ITML(MetricLearner):
         return components if root is None else components @ root.T
 
 
-def prior_root(prior: Any, X: Matrix) -> Matrix | None:
+def prior_root(prior: Any, data: Samples) -> Matrix | None:
     """Return R with RRᵀ = M₀, or None for the identity."""
     if isinstance(prior, str) and prior == "covariance":
-        return covariance_root(X)
-    matrix = prior_matrix(prior, X, X.shape[1])
+        return covariance_root(data.X)
+    matrix = prior_matrix(prior, data, data.X.shape[1])
     return None if matrix is None else np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.optimize.result import Result, make_monitor
 from advmetric.optimize.whitening import WhitenedPoints
 from advmetric.pairs.data import LabelledPoints
 from advmetric.pairs.triplets import Neighbors, centred, target_neighbors
-from advmetric.utils.parameters import ANYTHING, Choice, Optional, Real, Whole
+from advmetric.utils.parameters import Choice, Optional, Real, Whole
 from advmetric.utils.typing import Matrix
 
 from .problem import Problem, best_scale, pull_scatter
@@ -109,15 +109,11 @@ class LMNN(MetricLearner):
     supervision = ("points",)
 
     _constraints = {
+        **ITERATION_CONSTRAINTS,
         "n_neighbors": Whole(1),
         "push": Real(0.0, 1.0, open_low=True, open_high=True),
         "n_components": Optional(Whole(1)),
         "init": _check_init,
-        "max_iter": Whole(1),
-        "tol": Real(0.0),
-        "preprocessor": ANYTHING,
-        "random_state": ANYTHING,
-        "verbose": ANYTHING,
     }
 
     def __init__(
