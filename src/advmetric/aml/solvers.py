@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..arrays import identity_like, namespace, norm, vdot
 from ..linalg import Geodesic, Matrix, geometric_mean, outer, project_spd, symmetrize
 from .adversary import Adversary
@@ -20,6 +22,9 @@ __all__ = ["Solution", "alternating", "geodesic", "projected_gradient", "startin
 
 Monitor = Callable[[int, float, float], None]
 """Called once an iteration with its number, D and the relative slope."""
+
+_NEGLIGIBLE = 1e-9
+"""A relative slope at which D is within about 1e-18 of its minimum."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +80,9 @@ def geodesic(
         E = _newton_direction(state)
         slope = vdot(E, state.slope)
         moved = _line_search(state, E, slope)
-        if moved is None:
-            # With a relative slope s, D is within about s² of its minimum: far below rounding in the second case.
-            at_rounding = abs(slope) <= 1e-12 * abs(state.value) or state.slope_norm <= 1e-9
-            return Solution(state, objective, at_rounding, "no step decreases the objective further")
+        # Far below rounding D falls by chance only, last digit by last digit: there the slope says when to stop.
+        if moved is None or (state.slope_norm <= _NEGLIGIBLE and moved.slope_norm >= state.slope_norm):
+            return Solution(state, objective, _at_rounding(state, slope), "no step decreases the objective further")
         state = moved
         objective.append(state.value)
     return Solution(state, objective, state.slope_norm <= tol, "max_iter was reached")
@@ -165,6 +169,14 @@ def _preconditioner(state: Evaluation) -> Callable[[Matrix], Matrix]:
     return inverse
 
 
+def _at_rounding(state: Evaluation, slope: float) -> bool:
+    """Whether rounding hides what is left to gain, for the slope of D along Newton's direction.
+
+    Newton's step lowers D by about half of that slope; with a relative slope s, D is within about s² of its minimum.
+    """
+    return abs(slope) <= 1e-12 * abs(state.value) or state.slope_norm <= _NEGLIGIBLE
+
+
 def _line_search(state: Evaluation, E: Matrix, slope: float, armijo: float = 1e-4) -> Evaluation | None:
     """First step 1, 1/2, 1/4 … that decreases D enough; None if rounding hides every decrease."""
     half_square = 0.5 * (E @ E)
@@ -198,7 +210,8 @@ def projected_gradient(
 
     ``step_size`` is the fixed ρ of the paper (0.001 there); None chooses it by backtracking. The
     paper truncates eigenvalues at 0, where the loss is infinite; here they stay above ``floor``. A
-    fixed ρ that diverges is noticed and reported; the best M seen is returned.
+    fixed ρ that diverges is noticed and reported; the best M seen is returned. Where no step decreases
+    D, the solver has converged if Newton's step would gain nothing either, as in :func:`geodesic`.
     """
     ceiling = (1.0 - 1e-6) * adversary.bound
     state = evaluate(identity_like(A) * min(1.0, 0.5 * adversary.bound), A, B, adversary)
@@ -210,14 +223,16 @@ def projected_gradient(
         if state.slope_norm <= tol:
             return Solution(state, objective, True, "the slope is below tol")
         M, gradient = state.matrix, state.gradient
+        least = float(np.finfo(float).eps) * norm(M)
         while True:
             projected = project_spd(M - rho * gradient, floor, ceiling)
             moved = evaluate(projected, A, B, adversary)
             if step_size is not None or moved.value <= state.value - 1e-4 / rho * norm(projected - M) ** 2:
                 break
+            if not rho * norm(gradient) >= least:  # a smaller step would not change M
+                at_rounding = _at_rounding(state, vdot(_newton_direction(state), state.slope))
+                return Solution(state, objective, at_rounding, "no step decreases the objective further")
             rho *= 0.5
-            if rho < 1e-150:
-                return Solution(best, objective, False, "no step decreases the objective further")
         state = moved
         objective.append(state.value)
         if state.value < best.value:
