@@ -1,19 +1,23 @@
 """The report and its tables: complete, self-contained, the same after kill -9, and sound in a real browser."""
 
 import csv
+import itertools
 import json
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
+import threading
 
 import numpy as np
 import pytest
+from reference.processes import quick_start
+from reference.waiting import wait_until
 
+from advmetric.cli import main
+from advmetric.experiments.catalog import work
 from advmetric.experiments.protocol import Plan, contenders
 from advmetric.experiments.report import write_report
 from advmetric.experiments.reproduce import command_line, reproduce
@@ -159,17 +163,34 @@ def test_the_command_in_the_report_asks_for_the_same():
 # --- kill -9 ----------------------------------------------------------------------------------------------
 
 
-def run(out, *, jobs="2", kill_after=None):
-    command = [sys.executable, "-m", "advmetric", *ARGUMENTS, "--jobs", jobs, "--out", str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if kill_after is None:
-        output, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors
-        return output
-    time.sleep(kill_after)
+_STARTED = itertools.count()
+
+
+def work_and_hang(task):
+    """Make as many runs as asked for; the next one never ends."""
+    if next(_STARTED) >= int(os.environ["RUNS_BEFORE_HANGING"]):
+        threading.Event().wait()
+    return work(task)
+
+
+def command_that_hangs(out, jobs, runs):
+    """The command, whose processes hang in a run after having made that many."""
+    os.environ["RUNS_BEFORE_HANGING"] = str(runs)
+    sys.modules[reproduce.__module__].work = work_and_hang
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # until it is killed
+    main([*ARGUMENTS, "--jobs", str(jobs), "--out", str(out)])
+
+
+def run_and_kill(out, jobs, runs):
+    """Kill the command when it has made that many more runs and is in the middle of the next."""
+    target = len(Store(out).records()) + runs
+    process = quick_start().Process(target=command_that_hangs, args=(out, jobs, runs))
+    process.start()
+    wait_until(lambda: (out / "claims.lock").exists() and len(Store(out).records()) >= target)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    return None
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    process.close()
 
 
 def timeless(out):
@@ -180,14 +201,16 @@ def timeless(out):
 
 def test_after_ten_kills_the_report_is_that_of_an_undisturbed_run(tmp_path):
     undisturbed, tried = tmp_path / "undisturbed", tmp_path / "tried"
-    assert run(undisturbed).strip() == str(undisturbed / "report.html")
-    rng = random.Random(0)
+    command = [sys.executable, "-m", "advmetric", *ARGUMENTS, "--out"]
+    done = subprocess.run([*command, undisturbed], capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout.strip() == str(undisturbed / "report.html")
     for attempt in range(10):
-        run(tried, jobs="1" if attempt % 3 == 0 else "2", kill_after=rng.uniform(1.0, 3.5))
-        if attempt == 4 and (tried / "results.jsonl").exists():
+        run_and_kill(tried, jobs=2 if attempt in (3, 7) else 1, runs=min(attempt, 1))
+        if attempt == 4:
             with open(tried / "results.jsonl", "ab") as stream:  # as if killed in the middle of a line
                 stream.write(b'{"task":{"experiment":"table1","data')
-    run(tried)
+    assert 9 <= len(Store(tried).records()) < 2 * 4 * 3
+    subprocess.run([*command, tried, "--jobs", "2"], capture_output=True, timeout=300, check=True)
     assert timeless(tried) == timeless(undisturbed)
     assert (tried / "table1.csv").read_bytes() == (undisturbed / "table1.csv").read_bytes()
     lines = (tried / "results.jsonl").read_bytes().splitlines()
