@@ -19,6 +19,8 @@ from advmetric.arrays import is_foreign, like, namespace, to_numpy
 from advmetric.linalg import geometric_mean, project_spd
 from advmetric.supervision import Pairs, RandomPairs, all_pairs_scatter, pairs_scatter
 
+pytestmark = pytest.mark.numerical
+
 LIBRARIES = pytest.mark.parametrize("library", [torch, strict], ids=["torch", "strict"])
 
 

@@ -9,6 +9,8 @@ from advmetric.bounds import BoundedPairs, bounded_pairs, check_bounds, percenti
 from advmetric.learner import LabelledPoints
 from advmetric.supervision import Pairs, RandomPairs
 
+pytestmark = pytest.mark.numerical
+
 
 def labelled(n=40, d=5, seed=0, shift=0.0):
     rng = np.random.RandomState(seed)

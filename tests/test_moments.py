@@ -10,6 +10,8 @@ from advmetric.linalg import geometric_mean
 from advmetric.moments import Moments, check_prior, moments_of
 from advmetric.supervision import Pairs, Scatter
 
+pytestmark = pytest.mark.numerical
+
 
 def random_spd(d, seed=0, condition=100.0):
     rng = np.random.default_rng(seed)

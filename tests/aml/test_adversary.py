@@ -10,6 +10,8 @@ from advmetric import AML
 from advmetric.aml.adversary import make_adversary
 from advmetric.linalg import spd_factor
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture
 def rng():

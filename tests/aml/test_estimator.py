@@ -10,6 +10,8 @@ from advmetric.aml.estimator import solve
 from advmetric.learner import LabelledPoints
 from advmetric.moments import Moments, moments_of
 
+pytestmark = pytest.mark.numerical
+
 
 def matrix(learner, data, y):
     return learner.fit(data, y).get_mahalanobis_matrix()

@@ -12,6 +12,8 @@ from advmetric.aml.adversary import make_adversary
 from advmetric.aml.objective import evaluate
 from advmetric.linalg import project_spd, symmetrize
 
+pytestmark = pytest.mark.numerical
+
 D = 5
 ADVERSARIES = ["derived", "printed", "expanding"]
 SETTINGS = [(0.0, 1.0), (1.0, 1.0), (10.0, 0.01), (0.3, 100.0)]

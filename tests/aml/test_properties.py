@@ -18,6 +18,8 @@ from advmetric.linalg import Geodesic
 from advmetric.moments import Moments
 from advmetric.supervision import all_pairs_scatter
 
+pytestmark = pytest.mark.numerical
+
 few = settings(deadline=None, max_examples=60, derandomize=True)
 
 parameters = st.fixed_dictionaries(

@@ -23,6 +23,8 @@ from advmetric.linalg import Geodesic, geometric_mean, symmetrize
 from advmetric.moments import Moments
 from advmetric.supervision import all_pairs_scatter
 
+pytestmark = pytest.mark.numerical
+
 WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 CASES = [("derived", 1.0, 1.0), ("derived", 100.0, 0.5), ("derived", 1000.0, 0.01), ("printed", 1.0, 1.0)]
 CASES += [("printed", 10.0, 0.3), ("expanding", 1.0, 4.0), ("expanding", 10.0, 0.5)]
@@ -289,7 +291,6 @@ def test_algorithm_1_with_a_small_fixed_step_reaches_the_same_optimum(matrices):
     assert slow.objective[-1] == pytest.approx(solved(*matrices, opponent).objective[-1], rel=1e-9)
 
 
-@pytest.mark.numerical
 @pytest.mark.parametrize("case", [("derived", 1.0, 1.0), ("printed", 1.0, 1.0), ("expanding", 1.0, 4.0)], ids=str)
 def test_a_tolerance_below_rounding_ends_as_converged_at_rounding(matrices, case):
     """With a slope of 1e-8 D is within 1e-16 of its minimum: no step can decrease it visibly."""

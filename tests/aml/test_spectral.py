@@ -8,6 +8,8 @@ import pytest
 
 from advmetric.aml.spectral import contracted, contraction, expanded, identity, reciprocal, shrunk
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(autouse=True)
 def many_digits():

@@ -19,6 +19,8 @@ from advmetric import AllPairs
 from advmetric.baselines.drml import DRML, DRMLProblem, Point, Tangent, minimise
 from advmetric.differences import DifferenceMap, balanced_weights
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(scope="module")
 def wine():

@@ -17,6 +17,8 @@ from advmetric.baselines.erml import ERML, RelaxedThreshold
 from advmetric.differences import DifferenceMap, balanced_weights, unit_differences
 from advmetric.supervision import Pairs
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(scope="module")
 def wine():

@@ -16,6 +16,8 @@ from advmetric.linalg import project_spd
 from advmetric.neighbors import knn_predict
 from advmetric.supervision import Pairs, RandomPairs
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(scope="module")
 def wine():

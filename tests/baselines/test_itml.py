@@ -17,6 +17,8 @@ from advmetric.learner import LabelledPoints
 from advmetric.neighbors import knn_predict
 from advmetric.supervision import RandomPairs
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(scope="module")
 def wine():

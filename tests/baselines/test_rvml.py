@@ -20,6 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from advmetric.baselines import rvml
 from advmetric.baselines.rvml import RVML, KernelRVML, centre_and_scale, ridge, select_landmarks, transport_targets
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(scope="module")
 def wine():

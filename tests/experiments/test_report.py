@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,10 +33,11 @@ SECTIONS = ("Table 1", "Synthetic example", "Sensitivity", "Ablations", "Solvers
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A complete quick report, with few trials and methods."""
+    """A complete quick report, with few trials and methods; two trials for Table 1, one of all else."""
     out = tmp_path_factory.mktemp("report")
     plan = Plan(profile="quick", trials=2, datasets=["breast-cancer", "vehicle"], methods=["Euclidean", "GMML", "AML"])
-    reproduce(out, plan, jobs=2)
+    reproduce(out, plan, ["table1"], jobs=2)
+    reproduce(out, replace(plan, trials=1))
     return out
 
 
@@ -52,6 +55,7 @@ def made_up(errors, method_names, trials=6):
     return records
 
 
+@pytest.mark.xdist_group("report")
 def test_the_report_is_complete_and_self_contained(folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     for section in SECTIONS:
@@ -65,6 +69,7 @@ def test_the_report_is_complete_and_self_contained(folder):
     assert "quick run" in answer
 
 
+@pytest.mark.xdist_group("report")
 def test_numbers_of_the_page_the_csv_and_the_store_are_the_same(folder):
     table = Table1(tuple(r for r in Store(folder).records().values() if r.task.experiment == "table1"))
     with open(folder / "table1.csv", encoding="utf-8") as stream:
@@ -177,8 +182,8 @@ def command_that_hangs(out, jobs, runs):
     """The command, whose processes hang in a run after having made that many."""
     os.environ["RUNS_BEFORE_HANGING"] = str(runs)
     sys.modules[reproduce.__module__].work = work_and_hang
-    sys.stdout = sys.stderr = open(os.devnull, "w")  # until it is killed
-    main([*ARGUMENTS, "--jobs", str(jobs), "--out", str(out)])
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        main([*ARGUMENTS, "--jobs", str(jobs), "--out", str(out)])
 
 
 def run_and_kill(out, jobs, runs):
@@ -201,7 +206,7 @@ def timeless(out):
 
 def test_after_ten_kills_the_report_is_that_of_an_undisturbed_run(tmp_path):
     undisturbed, tried = tmp_path / "undisturbed", tmp_path / "tried"
-    command = [sys.executable, "-m", "advmetric", *ARGUMENTS, "--out"]
+    command = [sys.executable, "-m", "advmetric", *ARGUMENTS, "--jobs", "1", "--out"]
     done = subprocess.run([*command, undisturbed], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.strip() == str(undisturbed / "report.html")
     for attempt in range(10):
@@ -210,7 +215,7 @@ def test_after_ten_kills_the_report_is_that_of_an_undisturbed_run(tmp_path):
             with open(tried / "results.jsonl", "ab") as stream:  # as if killed in the middle of a line
                 stream.write(b'{"task":{"experiment":"table1","data')
     assert 9 <= len(Store(tried).records()) < 2 * 4 * 3
-    subprocess.run([*command, tried, "--jobs", "2"], capture_output=True, timeout=300, check=True)
+    subprocess.run([*command, tried], capture_output=True, timeout=300, check=True)
     assert timeless(tried) == timeless(undisturbed)
     assert (tried / "table1.csv").read_bytes() == (undisturbed / "table1.csv").read_bytes()
     lines = (tried / "results.jsonl").read_bytes().splitlines()
@@ -236,6 +241,7 @@ onload = () => {{
 </script>"""
 
 
+@pytest.mark.xdist_group("report")
 @pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_report_is_sound_in_a_real_browser(folder, tmp_path, width):

@@ -1,13 +1,13 @@
 """The cache: found by content, rebuilt when damaged, whole whatever happens."""
 
 import logging
-import multiprocessing
 import os
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from reference.processes import quick_start
 
 from advmetric.features import cached
 from advmetric.features.cache import cache_folder
@@ -115,14 +115,14 @@ def _work(folder, barrier, results):
 
 
 def test_processes_at_once_never_see_or_leave_a_flawed_file(tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = quick_start()
     barrier, results = context.Barrier(2), context.Queue()
     workers = [context.Process(target=_work, args=(str(tmp_path), barrier, results)) for _ in range(2)]
     for worker in workers:
         worker.start()
-    assert [results.get(timeout=50) for _ in workers] == ["done", "done"]
+    assert [results.get(timeout=300) for _ in workers] == ["done", "done"]
     for worker in workers:
-        worker.join(timeout=20)
+        worker.join(timeout=300)
         assert worker.exitcode == 0
     assert not list(tmp_path.glob(".*"))
 

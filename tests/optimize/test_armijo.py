@@ -5,6 +5,8 @@ import pytest
 
 from advmetric.optimize.armijo import armijo_descent, lbfgs_descent
 
+pytestmark = pytest.mark.numerical
+
 DESCENTS = (armijo_descent, lbfgs_descent)
 
 
