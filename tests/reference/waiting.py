@@ -3,7 +3,7 @@
 import time
 
 
-def wait_until(condition, seconds=120.0):
+def wait_until(condition, seconds=300.0):
     """Look every few milliseconds until ``condition()`` is true, and return what it returned; fail after a while."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
