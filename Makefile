@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # A process a core, each with one BLAS thread: threads of several processes would only get in each other's way.
-TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
+TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: reproduce test test-slow lint bench clean help
+.PHONY: reproduce test test-slow test-kernels lint bench clean help
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,6 +28,10 @@ test: $(VENV)/.dev  ## run the tests
 
 test-slow: $(VENV)/.dev  ## run the slow tests too (minutes)
 	$(TEST) -m "slow or not slow"
+
+test-kernels: $(VENV)/.dev  ## run the tests that rounding can upset, under two more kernels of OpenBLAS
+	OPENBLAS_CORETYPE=Haswell $(TEST) -m "numerical and not slow"
+	OPENBLAS_CORETYPE=Prescott $(TEST) -m "numerical and not slow"
 
 lint: $(VENV)/.dev  ## ruff, mypy and the rule of imports
 	$(BIN)/ruff check .

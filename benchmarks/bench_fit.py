@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from harness import Row, count_calls, interleaved
@@ -14,6 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import AML, GMML, load_dataset
+from advmetric.learners import moments
 from advmetric.learners.moments import Moments
 from advmetric.pairs.scatter import all_pairs_scatter
 
@@ -60,7 +62,26 @@ def rows(fast: bool = False) -> Iterator[Row]:
         )
         yield Row(f"AML / GMML, fit, d = {d}", seconds["AML"] / seconds["GMML"], at_most=5, note=note)
         yield Row(f"AML fit / bare closed form, d = {d}", seconds["AML"] / seconds["closed form"], at_most=5)
+    yield in_the_span(repeats=1 if fast else 5)
     yield worst_of_grid(X, y, GRID[:2] if fast else GRID, repeats=1 if fast else 3)
+
+
+def in_the_span(repeats: int, n: int = 40, d: int = 700) -> Row:
+    """AML on fewer rows than features, learned in their span, against the same in all d dimensions."""
+    X, y = np.random.default_rng(0).normal(size=(n, d)), np.arange(n) % 2
+
+    def everywhere() -> AML:
+        with mock.patch.object(moments, "span_of", return_value=None):
+            return AML().fit(X, y)
+
+    seconds = interleaved({"span": partial(AML().fit, X, y), "everywhere": everywhere}, repeats)
+    note = f"{seconds['span'] * 1e3:.3g} ms against {seconds['everywhere'] * 1e3:.4g} ms"
+    return Row(
+        f"AML in the span / in all of {d} dimensions, n = {n}",
+        seconds["span"] / seconds["everywhere"],
+        at_most=0.5,
+        note=note,
+    )
 
 
 def worst_of_grid(

@@ -1,5 +1,8 @@
 """What the tests of the contract share: the learners, and data for each kind of supervision."""
 
+import json
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +97,13 @@ def pair_learner(request: pytest.FixtureRequest) -> Any:
 def point_learner(request: pytest.FixtureRequest) -> Any:
     """Each learner that takes points with labels in turn, unfitted."""
     return clone(LEARNERS[request.param])
+
+
+@pytest.fixture(scope="session")
+def imported() -> set[str]:
+    """The modules that a fresh interpreter has after importing the library and its data sets."""
+    code = "import json, sys, advmetric, advmetric.datasets; advmetric.MetricIndex; print(json.dumps([*sys.modules]))"
+    return set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ from advmetric.algorithms.drift import DRIFT, DriftProblem, solve
 from advmetric.linalg.spd import project_spd
 from advmetric.pairs.triplets import Neighbors, nearest_impostors, target_neighbors
 
+pytestmark = pytest.mark.numerical
+
 
 def sample(n=30, d=3, classes=3, seed=0):
     rng = np.random.default_rng(seed)

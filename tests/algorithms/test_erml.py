@@ -18,6 +18,8 @@ from advmetric.pairs.differences import balanced_weights, unit_differences
 from advmetric.pairs.graph import PairGraph
 from reference.awkward import awkward
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(scope="module")
 def wine():

@@ -16,6 +16,8 @@ from advmetric.pairs.bounds import bounded_pairs
 from advmetric.pairs.data import LabelledPoints, Pairs
 from advmetric.pairs.samplers import RandomPairs
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(scope="module")
 def wine():

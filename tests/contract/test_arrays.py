@@ -21,6 +21,8 @@ from advmetric.pairs.samplers import RandomPairs
 from advmetric.pairs.scatter import all_pairs_scatter, pairs_scatter
 from advmetric.utils.arrays import convert_like, is_array_api, namespace, to_numpy
 
+pytestmark = pytest.mark.numerical
+
 LIBRARIES = pytest.mark.parametrize("library", [torch, strict], ids=["torch", "strict"])
 
 

@@ -394,12 +394,13 @@ def test_stopping_at_max_iter_warns_always_and_where_the_user_called(vehicle, ki
 @pytest.mark.parametrize("make", [AML, GMML, lambda **s: AMLCV(alphas=1, betas=1, ts=0.5, cv=2, **s)])
 def test_samplers_are_deterministic_under_random_state(make, sampler, vehicle):
     def learn(seed):
-        return make(pairs=sampler, random_state=seed).fit(vehicle.X, vehicle.y).components_
+        return make(pairs=sampler, random_state=seed).fit(vehicle.X[::3], vehicle.y[::3]).components_
 
-    np.testing.assert_array_equal(learn(3), learn(3))
+    first = learn(3)
+    np.testing.assert_array_equal(learn(3), first)
     np.testing.assert_array_equal(learn(np.random.RandomState(3)), learn(np.random.RandomState(3)))
     draws = not (sampler == "neighbors" or isinstance(sampler, NeighborPairs))
-    assert np.array_equal(learn(3), learn(4)) != draws
+    assert np.array_equal(first, learn(4)) != draws
 
 
 def test_default_learners_are_deterministic(learner):
@@ -419,7 +420,7 @@ def awkward(name):
         return data.X[::7], data.y[::7]
     if name == "constant pixels, n < d":
         data = load_dataset("mnist-4000")
-        rows = rng.choice(len(data.X), 150, replace=False)
+        rows = rng.choice(len(data.X), 100, replace=False)
         X = data.X[rows].reshape(-1, 28, 28)[:, ::2, ::2].reshape(len(rows), -1) / 255.0
         assert X.shape[0] < X.shape[1]
         assert (X.std(axis=0) == 0).sum() > 30

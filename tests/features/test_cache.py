@@ -1,7 +1,6 @@
 """The cache: found by content, rebuilt when damaged, whole whatever happens."""
 
 import logging
-import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from advmetric.features import cached
 from advmetric.features.cache import cache_folder
+from reference.processes import quick_start
 
 IMAGES = np.arange(4 * 6 * 5, dtype=np.uint8).reshape(4, 6, 5)
 SETTINGS = {"step": 4, "sizes": (8, 12), "root": True}
@@ -115,14 +115,14 @@ def _work(folder, barrier, results):
 
 
 def test_processes_at_once_never_see_or_leave_a_flawed_file(tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = quick_start()
     barrier, results = context.Barrier(2), context.Queue()
     workers = [context.Process(target=_work, args=(str(tmp_path), barrier, results)) for _ in range(2)]
     for worker in workers:
         worker.start()
-    assert [results.get(timeout=50) for _ in workers] == ["done", "done"]
+    assert [results.get(timeout=300) for _ in workers] == ["done", "done"]
     for worker in workers:
-        worker.join(timeout=20)
+        worker.join(timeout=300)
         assert worker.exitcode == 0
     assert not list(tmp_path.glob(".*"))
 

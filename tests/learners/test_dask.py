@@ -2,13 +2,15 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 import tracemalloc
 from functools import partial
 
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import distributed
 import joblib
 import numpy as np
 import pandas as pd
@@ -20,31 +22,34 @@ from advmetric.experiments.engine.runner import _check_workers, run_tasks
 from advmetric.experiments.engine.store import Store, Task
 from advmetric.learners.dask import statistics
 from advmetric.utils.optional import require
+from reference.waiting import wait_until
 
-dask = pytest.importorskip("dask")
-da = pytest.importorskip("dask.array")
-dd = pytest.importorskip("dask.dataframe")
-distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.xdist_group("cluster"),  # one cluster for all: it takes seconds to start
+    # On a machine with other work.
+    pytest.mark.filterwarnings("ignore:Creating scratch directories is taking a surprisingly long time:UserWarning"),
+]
 
 SETTINGS = [AML(), AML(t=0.2, n_components=3), GMML(t=0.1), Euclidean()]
 CLASSES = np.array(["bus", "opel", "saab", "van"])
 
 
 @pytest.fixture(scope="module")
-def client():
-    """A cluster of two processes, started once."""
+def client(tmp_path_factory):
+    """A cluster of two processes, started once; slowly where the machine has other work."""
+    folder = str(tmp_path_factory.mktemp("dask"))
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "local_directory": folder}
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=60
-        ) as cluster,
-        distributed.Client(cluster) as client,
+        dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"}),
+        distributed.LocalCluster(**workers, dashboard_address=None, silence_logs=60) as cluster,
+        distributed.Client(cluster, timeout=120) as client,
     ):
         yield client
 
 
 @pytest.fixture(autouse=True)
 def _both_workers(client):
-    client.wait_for_workers(2, timeout=30)
+    client.wait_for_workers(2, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -180,11 +185,15 @@ def test_fit_goes_on_with_batches_and_statistics_merge(data):
 # --- what moves, and when ---------------------------------------------------------------------------------
 
 
-def rows_made_on_a_worker(like, client_pid, folder=None, seconds=0.0, block_id=None):
-    """A chunk that can only be made outside the client's process, and leaves a file behind."""
+def rows_made_on_a_worker(like, client_pid, folder=None, first=None, go_on=None, block_id=None):
+    """A chunk that can only be made outside the client's process, and leaves a file behind.
+
+    All but the ``first`` chunks wait for the file ``go_on``.
+    """
     if os.getpid() == client_pid:
         raise AssertionError("a chunk was computed by the client")
-    time.sleep(seconds)
+    if go_on and len(os.listdir(folder)) >= first:
+        wait_until(lambda: os.path.exists(go_on))
     rng = np.random.default_rng(block_id[0])
     if folder:
         with open(os.path.join(folder, f"{block_id[0]}-{time.time_ns()}-{os.getpid()}"), "x"):
@@ -253,22 +262,22 @@ def test_transform_and_pair_distance_are_lazy(data, tmp_path):
 
 def test_a_worker_killed_during_the_reduction_changes_nothing(client, tmp_path):
     n = 14
-    X = made_on_workers(n, 200, 5, folder=str(tmp_path), seconds=0.2)
-    killed = []
+    made, go_on = tmp_path / "made", tmp_path / "go on"
+    made.mkdir()
+    X = made_on_workers(n, 200, 5, folder=str(made), first=7, go_on=str(go_on))
 
     def kill():
-        while len(os.listdir(tmp_path)) < 7:
-            time.sleep(0.02)
-        latest = max(os.listdir(tmp_path), key=lambda name: int(name.split("-")[1]))
-        killed.append(int(latest.split("-")[2]))
-        os.kill(killed[0], signal.SIGKILL)  # a process of this cluster, by its id
+        wait_until(lambda: len(os.listdir(made)) >= 7)
+        latest = max(os.listdir(made), key=lambda name: int(name.split("-")[1]))
+        os.kill(int(latest.split("-")[2]), signal.SIGKILL)  # a process of this cluster, by its id
+        go_on.touch()
 
     thread = threading.Thread(target=kill)
     thread.start()
     labels = np.arange(200 * n) % 3
     found = AML().fit(X, labels)
     thread.join()
-    chunks = [int(name.split("-")[0]) for name in os.listdir(tmp_path)]
+    chunks = [int(name.split("-")[0]) for name in os.listdir(made)]
     assert set(chunks) == set(range(n))
     assert len(chunks) > n, "some chunks were made again"
     assert_same(found, AML().fit(the_same_here(n, 200, 5), labels))
@@ -346,11 +355,10 @@ def test_who_cannot_learn_on_a_cluster_says_who_can(data):
         found.set_output(transform="pandas").transform(rows)
 
 
-def test_the_extra_is_named_and_the_core_does_without_dask():
+def test_the_extra_is_named_and_the_core_does_without_dask(imported):
     with pytest.raises(ImportError, match=r'pip install "advmetric\[dask\]"'):
         require("dask.no_such_module")
-    code = "import sys, advmetric; assert not {'dask', 'distributed'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert not {"dask", "distributed"} & imported
 
 
 # --- searches and experiments on a cluster ------------------------------------------------------------------

@@ -10,6 +10,8 @@ from advmetric.learners.prior import prior_matrix
 from advmetric.linalg.spd import geometric_mean
 from advmetric.pairs.data import LabelledPoints, Pairs, Scatter
 
+pytestmark = pytest.mark.numerical
+
 
 def random_spd(d, seed=0, condition=100.0):
     rng = np.random.default_rng(seed)

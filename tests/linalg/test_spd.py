@@ -9,6 +9,8 @@ from scipy.linalg import fractional_matrix_power, sqrtm
 from advmetric.linalg.spd import Geodesic, geometric_mean, project_spd, spd_factor, symmetrize
 from reference.matrices import DIGITS, affine_error, exact, exact_geometric_mean, norm_error, random_spd
 
+pytestmark = pytest.mark.numerical
+
 EPS = np.finfo(float).eps
 WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 

@@ -14,6 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from advmetric import AML, GMML, Mahalanobis
 from advmetric.pairs.data import Pairs
 
+pytestmark = pytest.mark.numerical
+
 # --- the distance ---------------------------------------------------------------------------------------
 
 

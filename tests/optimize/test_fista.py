@@ -7,6 +7,8 @@ from scipy.optimize import nnls
 
 from advmetric.optimize.fista import fista, project_psd_ball
 
+pytestmark = pytest.mark.numerical
+
 
 def least_squares(A, b):
     return lambda x: (0.5 * float(np.sum((A @ x - b) ** 2)), A.T @ (A @ x - b))

@@ -6,6 +6,8 @@ import pytest
 from advmetric.optimize.gradient_descent import armijo_descent
 from advmetric.optimize.lbfgs import minimize_lbfgs
 
+pytestmark = pytest.mark.numerical
+
 DESCENTS = (armijo_descent, minimize_lbfgs)
 
 

@@ -5,6 +5,8 @@ import pytest
 
 from advmetric.optimize.lbfgs import minimize_lbfgs
 
+pytestmark = pytest.mark.numerical
+
 
 class Quartic:
     """‖LᵀL - target‖² times a size."""

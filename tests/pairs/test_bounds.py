@@ -9,6 +9,8 @@ from advmetric.pairs.bounds import bounded_pairs, check_bounds, check_percentile
 from advmetric.pairs.data import LabelledPoints, Pairs
 from advmetric.pairs.samplers import RandomPairs
 
+pytestmark = pytest.mark.numerical
+
 
 def labelled(n=40, d=5, seed=0, shift=0.0):
     rng = np.random.RandomState(seed)

@@ -234,10 +234,9 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
         if embedded.ndim != 2 or embedded.shape[1] != self._n_features_out:
             raise ValueError(f"Z has shape {tuple(embedded.shape)}; (n, {self._n_features_out}) is needed.")
         inverse = np.linalg.pinv(self.get_metric().dense_components)
-        if not is_array_api(embedded):
-            back: Matrix = embedded @ inverse.T
-            return back
-        back = embedded @ namespace(embedded).astype(convert_like(inverse, embedded), embedded.dtype).T
+        if is_array_api(embedded):
+            inverse = namespace(embedded).astype(convert_like(inverse, embedded), embedded.dtype)
+        back: Matrix = embedded @ inverse.T
         return back
 
     def _check_dispatch(self, X: Any, method: str) -> None:

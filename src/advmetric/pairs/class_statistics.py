@@ -166,7 +166,7 @@ class PointStatistics:
         return None if self.counts.max() > 1 else "a class with at least two members"
 
     def scatter(self) -> Scatter:
-        """Scatter of all pairs: see :func:`~advmetric.supervision.all_pairs_scatter`. O(cd²)."""
+        """Scatter of all pairs: see :func:`~advmetric.pairs.scatter.all_pairs_scatter`. O(cd²)."""
         if self.missing:
             raise ValueError(f"no metric can be learned yet: it needs {self.missing}.")
         return class_scatter(self.within, self.centred_means, self.counts)

@@ -22,8 +22,8 @@ def _reject_lazy(X: Any) -> None:
     """Raise for a Dask collection, which ``np.asarray`` would load into memory."""
     if is_lazy(X):
         raise TypeError(
-            "this takes no Dask collection; they are accepted only by fit, transform, pair_distance, decision_function and predict; "
-            "load what fits in memory with .compute() first."
+            "this takes no Dask collection; only fit, transform, pair_distance, decision_function and predict do. "
+            "Load what fits in memory with .compute() first."
         )
 
 

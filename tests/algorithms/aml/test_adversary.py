@@ -10,6 +10,8 @@ from advmetric.linalg.spd import spd_factor
 from reference import paper
 from reference.matrices import random_spd
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture
 def rng():

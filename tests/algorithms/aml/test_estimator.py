@@ -11,6 +11,8 @@ from advmetric.algorithms.aml.problem import solve
 from advmetric.learners.moments import Moments, scatter_of
 from advmetric.pairs.data import LabelledPoints
 
+pytestmark = pytest.mark.numerical
+
 
 def matrix(learner, data, y):
     return learner.fit(data, y).get_mahalanobis_matrix()

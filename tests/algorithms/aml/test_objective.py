@@ -12,6 +12,8 @@ from reference import paper
 from reference.autograd import objective_in_torch
 from reference.matrices import random_spd
 
+pytestmark = pytest.mark.numerical
+
 D = 5
 ADVERSARIES = ["derived", "printed", "expanding"]
 SETTINGS = [(0.0, 1.0), (1.0, 1.0), (10.0, 0.01), (0.3, 100.0)]

@@ -18,6 +18,8 @@ from advmetric.learners.moments import Moments
 from advmetric.linalg.spd import Geodesic
 from advmetric.pairs.scatter import all_pairs_scatter
 
+pytestmark = pytest.mark.numerical
+
 few = settings(deadline=None, max_examples=60, derandomize=True)
 
 parameters = st.fixed_dictionaries(

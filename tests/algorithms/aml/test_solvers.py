@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import AML, GMML, load_dataset
+from advmetric.algorithms.aml import solvers
 from advmetric.algorithms.aml.adversary import make_adversary
 from advmetric.algorithms.aml.objective import evaluate
 from advmetric.algorithms.aml.problem import solve
@@ -21,6 +22,8 @@ from advmetric.linalg.spd import Geodesic, geometric_mean, symmetrize
 from advmetric.pairs.scatter import all_pairs_scatter
 from reference.autograd import objective_in_torch
 from reference.matrices import random_spd
+
+pytestmark = pytest.mark.numerical
 
 WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 CASES = [("derived", 1.0, 1.0), ("derived", 100.0, 0.5), ("derived", 1000.0, 0.01), ("printed", 1.0, 1.0)]
@@ -286,6 +289,49 @@ def test_algorithm_1_with_a_small_fixed_step_reaches_the_same_optimum(matrices):
     slow = projected_gradient(*matrices, opponent, step_size=1e-2, tol=1e-6, max_iter=20_000)
     assert slow.converged
     assert slow.objective[-1] == pytest.approx(solved(*matrices, opponent).objective[-1], rel=1e-9)
+
+
+@pytest.mark.parametrize("case", [("derived", 1.0, 1.0), ("printed", 1.0, 1.0), ("expanding", 1.0, 4.0)], ids=str)
+def test_a_tolerance_below_rounding_ends_as_converged_at_rounding(matrices, case):
+    """With a slope of 1e-8 D is within 1e-16 of its minimum: no step can decrease it visibly."""
+    opponent = make_adversary(*case)
+    start = starting_point(evaluate(np.eye(5), *matrices, opponent), opponent)
+    ends = geodesic(start, tol=1e-18), projected_gradient(*matrices, opponent, tol=1e-18, max_iter=20_000)
+    for end in ends:
+        assert end.converged
+        assert end.message == "no step decreases the objective further"
+        assert end.state.slope_norm < 1e-6
+    assert ends[0].objective[-1] == pytest.approx(ends[1].objective[-1], rel=1e-13)
+
+
+@pytest.fixture
+def hindered(monkeypatch):
+    """Every step after the first few seems to go uphill, where much is left to gain."""
+    states = []
+
+    def evaluate_too_high(*arguments):
+        states.append(evaluate(*arguments))
+        if len(states) > 3:
+            vars(states[-1])["value"] = 1.01 * states[0].value
+        return states[-1]
+
+    monkeypatch.setattr(solvers, "evaluate", evaluate_too_high)
+    monkeypatch.setattr(solvers, "_line_search", lambda *arguments: None)
+
+
+def test_a_stall_far_above_rounding_is_not_called_convergence(matrices, hindered):
+    opponent = make_adversary("derived", 1.0, 1.0)
+    start = starting_point(evaluate(np.eye(5), *matrices, opponent), opponent)
+    for end in (geodesic(start, tol=1e-8), projected_gradient(*matrices, opponent, tol=1e-8)):
+        assert not end.converged
+        assert end.message == "no step decreases the objective further"
+        assert end.state.slope_norm > 1e-3
+
+
+def test_a_learner_warns_of_a_stall(hindered):
+    data = load_dataset("vehicle")
+    with pytest.warns(ConvergenceWarning, match="no step decreases the objective further"):
+        AML(solver="projected-gradient", tol=1e-8).fit(StandardScaler().fit_transform(data.X), data.y)
 
 
 def test_algorithm_1_starts_at_the_identity(matrices):

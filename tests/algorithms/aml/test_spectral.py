@@ -8,6 +8,8 @@ import pytest
 
 from advmetric.algorithms.aml.spectral import contracted, contraction, expanded, identity, reciprocal, shrunk
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(autouse=True)
 def many_digits():

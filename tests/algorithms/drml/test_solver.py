@@ -21,6 +21,8 @@ from advmetric.pairs.differences import balanced_weights
 from advmetric.pairs.graph import PairGraph
 from reference.awkward import awkward
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(scope="module")
 def wine():

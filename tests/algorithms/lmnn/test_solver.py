@@ -16,6 +16,8 @@ from advmetric.algorithms.lmnn.problem import Problem, best_scale, pull_scatter
 from advmetric.optimize.whitening import WhitenedPoints
 from advmetric.pairs.triplets import Neighbors, target_neighbors
 
+pytestmark = pytest.mark.numerical
+
 
 def sample(n=40, d=3, classes=3, seed=0):
     rng = np.random.default_rng(seed)

@@ -21,6 +21,8 @@ from advmetric.algorithms.rvml.estimator import ridge
 from advmetric.algorithms.rvml.targets import centre_and_scale, select_landmarks, transport_targets
 from reference.awkward import awkward
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.fixture(scope="module")
 def wine():

@@ -1,14 +1,14 @@
 """The store: appending, half-written lines, claims, two writers at once."""
 
 import json
-import multiprocessing
 import os
 import signal
-import time
+import threading
 
 import pytest
 
 from advmetric.experiments.engine.store import Record, Store, Task
+from reference.processes import quick_start
 
 TASK = Task("table1", "vehicle", "AML", 0)
 
@@ -75,7 +75,7 @@ def _append_many(folder, start):
 
 
 def test_two_writers_at_once_lose_and_mix_nothing(tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = quick_start()
     writers = [context.Process(target=_append_many, args=(tmp_path, start)) for start in (0, 1000)]
     for writer in writers:
         writer.start()
@@ -90,15 +90,15 @@ def test_two_writers_at_once_lose_and_mix_nothing(tmp_path):
 def _claim_and_hang(folder, claimed):
     with Store(folder).claim(TASK) as mine:
         claimed.put(mine)
-        time.sleep(600)
+        threading.Event().wait()  # until it is killed
 
 
 def test_a_claim_keeps_others_out_until_its_process_is_gone(tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = quick_start()
     claimed = context.Queue()
     holder = context.Process(target=_claim_and_hang, args=(tmp_path, claimed), daemon=True)
     holder.start()
-    assert claimed.get(timeout=60) is True
+    assert claimed.get(timeout=300) is True
     with Store(tmp_path).claim(TASK) as mine:
         assert mine is False
     with Store(tmp_path).claim(task(1)) as mine:

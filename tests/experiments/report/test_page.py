@@ -1,25 +1,31 @@
 """The report and its tables: complete, self-contained, the same after kill -9, and sound in a real browser."""
 
 import csv
+import itertools
 import json
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
+import threading
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from advmetric.cli import main
+from advmetric.experiments.catalogue import run_task
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Store, Task
 from advmetric.experiments.protocol import contenders
 from advmetric.experiments.report.comparison import Comparison
 from advmetric.experiments.report.page import write_report
 from advmetric.experiments.reproduce import command_line, reproduce
+from reference.processes import quick_start
+from reference.waiting import wait_until
 
 ARGUMENTS = ["reproduce", "table1", "--quick", "--datasets", "breast-cancer,vehicle"]
 ARGUMENTS += ["--methods", "Euclidean,RVML,GMML,AML", "--trials", "3", "--seed", "1"]
@@ -29,10 +35,11 @@ SECTIONS += ("Wrong labels", "Solvers", "Robustness", "Time", "How to rerun")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A complete quick report, with few trials and methods."""
+    """A complete quick report, with few trials and methods; two trials for Table 1, one of all else."""
     out = tmp_path_factory.mktemp("report")
     plan = Plan(profile="quick", trials=2, datasets=["breast-cancer", "vehicle"], methods=["Euclidean", "GMML", "AML"])
-    reproduce(out, plan, jobs=2)
+    reproduce(out, plan, ["table1"], jobs=2)
+    reproduce(out, replace(plan, trials=1))
     return out
 
 
@@ -50,6 +57,7 @@ def made_up(errors, method_names, trials=6):
     return records
 
 
+@pytest.mark.xdist_group("report")
 def test_the_report_is_complete_and_self_contained(folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     for section in SECTIONS:
@@ -63,6 +71,7 @@ def test_the_report_is_complete_and_self_contained(folder):
     assert "quick run" in answer
 
 
+@pytest.mark.xdist_group("report")
 def test_numbers_of_the_page_the_csv_and_the_store_are_the_same(folder):
     table = Comparison(tuple(r for r in Store(folder).records().values() if r.task.experiment == "table1"))
     with open(folder / "table1.csv", encoding="utf-8") as stream:
@@ -140,17 +149,34 @@ def test_the_command_in_the_report_asks_for_the_same():
 # --- kill -9 ----------------------------------------------------------------------------------------------
 
 
-def run(out, *, jobs="2", kill_after=None):
-    command = [sys.executable, "-m", "advmetric", *ARGUMENTS, "--jobs", jobs, "--out", str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if kill_after is None:
-        output, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors
-        return output
-    time.sleep(kill_after)
+_STARTED = itertools.count()
+
+
+def work_and_hang(task):
+    """Make as many runs as asked for; the next one never ends."""
+    if next(_STARTED) >= int(os.environ["RUNS_BEFORE_HANGING"]):
+        threading.Event().wait()
+    return run_task(task)
+
+
+def command_that_hangs(out, jobs, runs):
+    """The command, whose processes hang in a run after having made that many."""
+    os.environ["RUNS_BEFORE_HANGING"] = str(runs)
+    sys.modules[reproduce.__module__].run_task = work_and_hang
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        main([*ARGUMENTS, "--jobs", str(jobs), "--out", str(out)])
+
+
+def run_and_kill(out, jobs, runs):
+    """Kill the command when it has made that many more runs and is in the middle of the next."""
+    target = len(Store(out).records()) + runs
+    process = quick_start().Process(target=command_that_hangs, args=(out, jobs, runs))
+    process.start()
+    wait_until(lambda: (out / "claims.lock").exists() and len(Store(out).records()) >= target)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    return None
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    process.close()
 
 
 def timeless(out):
@@ -161,14 +187,16 @@ def timeless(out):
 
 def test_after_ten_kills_the_report_is_that_of_an_undisturbed_run(tmp_path):
     undisturbed, tried = tmp_path / "undisturbed", tmp_path / "tried"
-    assert run(undisturbed).strip() == str(undisturbed / "report.html")
-    rng = random.Random(0)
+    command = [sys.executable, "-m", "advmetric", *ARGUMENTS, "--jobs", "1", "--out"]
+    done = subprocess.run([*command, undisturbed], capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout.strip() == str(undisturbed / "report.html")
     for attempt in range(10):
-        run(tried, jobs="1" if attempt % 3 == 0 else "2", kill_after=rng.uniform(1.0, 3.5))
-        if attempt == 4 and (tried / "results.jsonl").exists():
+        run_and_kill(tried, jobs=2 if attempt in (3, 7) else 1, runs=min(attempt, 1))
+        if attempt == 4:
             with open(tried / "results.jsonl", "ab") as stream:  # as if killed in the middle of a line
                 stream.write(b'{"task":{"experiment":"table1","data')
-    run(tried)
+    assert 9 <= len(Store(tried).records()) < 2 * 4 * 3
+    subprocess.run([*command, tried], capture_output=True, timeout=300, check=True)
     assert timeless(tried) == timeless(undisturbed)
     assert (tried / "table1.csv").read_bytes() == (undisturbed / "table1.csv").read_bytes()
     lines = (tried / "results.jsonl").read_bytes().splitlines()
@@ -194,6 +222,7 @@ onload = () => {{
 </script>"""
 
 
+@pytest.mark.xdist_group("report")
 @pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_report_is_sound_in_a_real_browser(folder, tmp_path, width):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from advmetric.linalg.spd import Geodesic, geometric_mean, outer, project_spd, symmetrize
 from advmetric.optimize.result import Monitor, Result
 from advmetric.utils.arrays import identity_like, namespace, norm, vdot
@@ -19,6 +21,9 @@ from .adversary import Adversary
 from .objective import Evaluation, evaluate
 
 __all__ = ["alternating", "geodesic", "projected_gradient", "starting_point"]
+
+_NEGLIGIBLE = 1e-9
+"""A relative slope at which D is within about 1e-18 of its minimum."""
 
 
 def starting_point(mean: Evaluation, adversary: Adversary) -> Evaluation:
@@ -60,10 +65,9 @@ def geodesic(
         E = _newton_direction(state)
         slope = vdot(E, state.slope)
         moved = _line_search(state, E, slope)
-        if moved is None:
-            # With a relative slope s, D is within about s² of its minimum: far below rounding in the second case.
-            at_rounding = abs(slope) <= 1e-12 * abs(state.value) or state.slope_norm <= 1e-9
-            return Result(state, objective, at_rounding, "no step decreases the objective further")
+        # Far below rounding D falls by chance only, last digit by last digit: there the slope says when to stop.
+        if moved is None or (state.slope_norm <= _NEGLIGIBLE and moved.slope_norm >= state.slope_norm):
+            return Result(state, objective, _at_rounding(state, slope), "no step decreases the objective further")
         state = moved
         objective.append(state.value)
     return Result(state, objective, state.slope_norm <= tol, "max_iter was reached")
@@ -150,6 +154,14 @@ def _preconditioner(state: Evaluation) -> Callable[[Matrix], Matrix]:
     return inverse
 
 
+def _at_rounding(state: Evaluation, slope: float) -> bool:
+    """Whether rounding hides what is left to gain, for the slope of D along Newton's direction.
+
+    Newton's step lowers D by about half of that slope; with a relative slope s, D is within about s² of its minimum.
+    """
+    return abs(slope) <= 1e-12 * abs(state.value) or state.slope_norm <= _NEGLIGIBLE
+
+
 def _line_search(state: Evaluation, E: Matrix, slope: float, armijo: float = 1e-4) -> Evaluation | None:
     """First step 1, 1/2, 1/4 … that decreases D enough; None if rounding hides every decrease."""
     half_square = 0.5 * (E @ E)
@@ -183,7 +195,8 @@ def projected_gradient(
 
     ``step_size`` is the fixed ρ of the paper (0.001 there); None chooses it by backtracking. The
     paper truncates eigenvalues at 0, where the loss is infinite; here they stay above ``floor``. A
-    fixed ρ that diverges is noticed and reported; the best M seen is returned.
+    fixed ρ that diverges is noticed and reported; the best M seen is returned. Where no step decreases
+    D, the solver has converged if Newton's step would gain nothing either, as in :func:`geodesic`.
     """
     ceiling = (1.0 - 1e-6) * adversary.bound
     state = evaluate(identity_like(A) * min(1.0, 0.5 * adversary.bound), A, B, adversary)
@@ -195,14 +208,16 @@ def projected_gradient(
         if state.slope_norm <= tol:
             return Result(state, objective, True, "the slope is below tol")
         M, gradient = state.matrix, state.gradient
+        least = float(np.finfo(float).eps) * norm(M)
         while True:
             projected = project_spd(M - rho * gradient, floor, ceiling)
             moved = evaluate(projected, A, B, adversary)
             if step_size is not None or moved.value <= state.value - 1e-4 / rho * norm(projected - M) ** 2:
                 break
+            if not rho * norm(gradient) >= least:  # a smaller step would not change M
+                at_rounding = _at_rounding(state, vdot(_newton_direction(state), state.slope))
+                return Result(state, objective, at_rounding, "no step decreases the objective further")
             rho *= 0.5
-            if rho < 1e-150:
-                return Result(best, objective, False, "no step decreases the objective further")
         state = moved
         objective.append(state.value)
         if state.value < best.value:

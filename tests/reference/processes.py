@@ -1,0 +1,17 @@
+"""Processes that start at once: a server imports the library first, and forks them.
+
+To import it takes two seconds of processor time, and the tests start dozens of processes.
+"""
+
+import multiprocessing
+
+import advmetric.cli
+from advmetric.experiments.reproduce import reproduce
+from advmetric.experiments.engine.runner import run_tasks
+
+
+def quick_start():
+    """A context of ``multiprocessing`` like "spawn", but with the library imported."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([advmetric.cli.__name__, reproduce.__module__, run_tasks.__module__])
+    return context
