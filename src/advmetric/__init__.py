@@ -5,6 +5,7 @@ scikit-learn interface for class labels and for pairs.
 """
 
 from .algorithms.aml import AML, AMLCV
+from .algorithms.discriminative import NeighborAML, PairAML
 from .algorithms.drift import DRIFT
 from .algorithms.drml import DRML
 from .algorithms.erml import ERML
@@ -40,7 +41,9 @@ __all__ = [
     "Mahalanobis",
     "Method",
     "MetricIndex",
+    "NeighborAML",
     "NeighborPairs",
+    "PairAML",
     "RandomPairs",
     "list_datasets",
     "load_dataset",

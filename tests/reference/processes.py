@@ -6,8 +6,8 @@ To import it takes two seconds of processor time, and the tests start dozens of 
 import multiprocessing
 
 import advmetric.cli
-from advmetric.experiments.reproduce import reproduce
 from advmetric.experiments.engine.runner import run_tasks
+from advmetric.experiments.reproduce import reproduce
 
 
 def quick_start():

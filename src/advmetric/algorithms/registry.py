@@ -13,6 +13,7 @@ from advmetric.learners.base import MetricLearner
 
 from .aml import AML
 from .aml.cv import AML_GRID
+from .discriminative import NeighborAML, PairAML
 from .drift import DRIFT
 from .drml import DRML
 from .erml import ERML
@@ -111,6 +112,20 @@ _METHODS = (
         "Chen, Gong, Yang, Li, Wei, Li. Adversarial Metric Learning. IJCAI 2018",
         "paper, re-derived (errata in docs/paper-notes.md)",
         AML_GRID,
+    ),
+    Method(
+        "PairAML",
+        PairAML,
+        "this library: logistic loss on pairs, after Chen et al. (IJCAI 2018) and Guillaumin et al. (ICCV 2009)",
+        "derived here",
+        {"gamma": (0.01, 0.03, 0.1, 0.3, 1.0), "beta": (10.0, 30.0), "alpha": (0.0, 1.0)},
+    ),
+    Method(
+        "NeighborAML",
+        NeighborAML,
+        "this library: margin or softmax loss on neighbours, after Chen et al. (IJCAI 2018), LMNN and NCA",
+        "derived here",
+        {"loss": ("margin", "softmax"), "t": (0.1, 0.25), "gamma": (0.01, 0.1), "alpha": (0.0, 1.0)},
     ),
 )
 

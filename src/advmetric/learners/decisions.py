@@ -17,10 +17,10 @@ from advmetric.utils.typing import Vector
 
 from .input import check_pairs
 
-__all__ = ["PairDecisions"]
+__all__ = ["PairDecisions", "decides_on_pairs"]
 
 
-def _decides_on_pairs(learner: Any) -> bool:
+def decides_on_pairs(learner: Any) -> bool:
     """Return whether there is a threshold, or may be one after ``fit``. (Meta-estimators look before it.)"""
     if hasattr(learner, "threshold_") or not hasattr(learner, "components_"):
         return True
@@ -52,13 +52,13 @@ class PairDecisions:
         if len(np.unique(labels)) == 2:
             self.calibration_ = fit_probability(distances, labels)
 
-    @available_if(_decides_on_pairs)
+    @available_if(decides_on_pairs)
     def decision_function(self, pairs: ArrayLike | Pairs) -> Vector:
         """Return ``threshold_`` minus the distance: not negative for pairs called similar."""
         distances: Vector = self.pair_distance(pairs)  # type: ignore[attr-defined]
         return self.threshold_ - distances
 
-    @available_if(_decides_on_pairs)
+    @available_if(decides_on_pairs)
     def predict(self, pairs: ArrayLike | Pairs) -> NDArray[np.integer]:
         """Return +1 for pairs no farther apart than ``threshold_``, -1 for the others."""
         decision = self.decision_function(pairs)
@@ -66,7 +66,7 @@ class PairDecisions:
             return convert_like(np.where(to_numpy(decision) >= 0.0, 1, -1), decision)
         return np.where(decision >= 0.0, 1, -1)
 
-    @available_if(_decides_on_pairs)
+    @available_if(decides_on_pairs)
     def predict_proba(self, pairs: ArrayLike | Pairs) -> NDArray[np.float64]:
         """Return the probabilities of "dissimilar" and "similar", (N, 2), in the order of ``classes_``.
 

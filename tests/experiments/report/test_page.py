@@ -152,11 +152,11 @@ def test_the_command_in_the_report_asks_for_the_same():
 _STARTED = itertools.count()
 
 
-def work_and_hang(task):
+def work_and_hang(task, data_home=None):
     """Make as many runs as asked for; the next one never ends."""
     if next(_STARTED) >= int(os.environ["RUNS_BEFORE_HANGING"]):
         threading.Event().wait()
-    return run_task(task)
+    return run_task(task, data_home)
 
 
 def command_that_hangs(out, jobs, runs):

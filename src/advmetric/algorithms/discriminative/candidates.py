@@ -1,0 +1,146 @@
+"""Candidate neighbours of labelled points: the nearest of the same class and of other classes, by blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmetric.pairs.triplets import squared_norms
+from advmetric.utils.typing import Matrix
+
+from .edges import Edges
+
+__all__ = ["Candidates", "choose_anchors", "find_candidates"]
+
+Indices = NDArray[np.integer]
+MOST_COMPARED = 2 * 10**9
+"""By default so many distances are computed per search; above, only some points are anchors …"""
+LEAST_ANCHORS = 5000
+"""… but not fewer than this."""
+_POOL = 1 << 14
+"""Rows compared with at a time …"""
+_BLOCK_BYTES = 1 << 22
+"""… and working memory of a block of distances: about a cache."""
+_GROUP = 16
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Neighbours of m anchors among n points: (m, k_s) of the same and (m, k_d) of other classes, -1 for none."""
+
+    n: int
+    anchors: Indices
+    similar: Indices
+    dissimilar: Indices
+
+    def edges(self) -> tuple[Edges, Edges]:
+        """From each anchor to its candidates of the same class, and of other classes, row by row."""
+        near, far = (
+            Edges(self.n, np.repeat(self.anchors, (found >= 0).sum(axis=1)), found[found >= 0])
+            for found in (self.similar, self.dissimilar)
+        )
+        return near, far
+
+    def change(self, other: Candidates) -> float:
+        """Share of the candidates of ``other`` (with the same anchors) that are not in this graph."""
+        new = total = 0
+        for mine, theirs in ((self.similar, other.similar), (self.dissimilar, other.dissimilar)):
+            rows = np.arange(len(mine), dtype=np.int64)[:, None] * self.n
+            known, found = (rows + mine)[mine >= 0], (rows + theirs)[theirs >= 0]
+            new += int(np.sum(~np.isin(found, known, assume_unique=True)))
+            total += len(found)
+        return new / max(total, 1)
+
+
+def choose_anchors(y: NDArray[np.integer], n_anchors: int | None, random_state: np.random.RandomState) -> Indices:
+    """Points whose neighbours are looked at: all, or a random subset with the same shares of the classes.
+
+    Parameters
+    ----------
+    y : (n,) array of class codes
+    n_anchors : int, optional
+        How many; by default as many as keep a search within 2·10⁹ distances (all up to 44 721 points, 5000 for
+        400 000 points and more).
+    """
+    n = len(y)
+    wanted = max(LEAST_ANCHORS, MOST_COMPARED // n) if n_anchors is None else n_anchors
+    if wanted >= n:
+        return np.arange(n)
+    # Evenly spaced places in a random order within the sorted classes: every class has its share, rounded.
+    order = np.lexsort((random_state.random_sample(n), y))
+    return np.sort(order[(np.arange(wanted) * n) // wanted])
+
+
+def find_candidates(
+    Z: Matrix, y: NDArray[np.integer], anchors: Indices, n_similar: int, n_dissimilar: int
+) -> Candidates:
+    """Nearest rows of Z (n, r), Euclidean: ``n_similar`` of an anchor's class and ``n_dissimilar`` of the others.
+
+    O(mnr) for m anchors, by BLAS; memory: the result and blocks of about 10 MB. Distances are rounded to single
+    precision before they are compared, so that ties do not depend on how a product is summed.
+    """
+    similar = np.full((len(anchors), n_similar), -1, dtype=np.intp)
+    dissimilar = np.full((len(anchors), n_dissimilar), -1, dtype=np.intp)
+    labels = y[anchors]
+    for label in np.unique(labels):
+        asked = np.flatnonzero(labels == label)
+        same = y == label
+        _nearest(Z, anchors[asked], np.flatnonzero(same), similar, asked)
+        _nearest(Z, anchors[asked], np.flatnonzero(~same), dissimilar, asked)
+    return Candidates(len(Z), anchors, similar, dissimilar)
+
+
+def _nearest(Z: Matrix, queries: Indices, pool: Indices, result: Indices, places: Indices) -> None:
+    """Write the nearest rows of the pool, other than the query itself, to ``result[places]``."""
+    k = result.shape[1]
+    best = np.full((len(queries), k), np.inf, dtype=np.float32)
+    found = np.full((len(queries), k), -1, dtype=np.intp)
+    for start in range(0, len(pool), _POOL):
+        part = pool[start : start + _POOL]
+        points = Z[part]
+        # ‖a‖² + ‖b‖² - 2ab as one product of [-2a, ‖a‖², 1] and [b, 1, ‖b‖²].
+        right = np.vstack([points.T, np.ones(len(part)), squared_norms(points)])
+        step = max(1, min(len(queries), _BLOCK_BYTES // (8 * len(part))))
+        block = np.empty((step, len(part)))
+        for first in range(0, len(queries), step):
+            rows = slice(first, min(first + step, len(queries)))
+            asked = Z[queries[rows]]
+            left = np.column_stack([-2.0 * asked, squared_norms(asked), np.ones(len(asked))])
+            distances = np.matmul(left, right, out=block[: len(asked)])
+            own = np.searchsorted(part, queries[rows])
+            itself = (own < len(part)) & (part[np.minimum(own, len(part) - 1)] == queries[rows])
+            distances[itself, own[itself]] = np.inf
+            values, columns = _smallest(distances, k)
+            values, indices = np.hstack([best[rows], values]), np.hstack([found[rows], part[columns]])
+            chosen = np.argsort(values, axis=1, kind="stable")[:, :k]
+            best[rows] = np.take_along_axis(values, chosen, axis=1)
+            found[rows] = np.take_along_axis(indices, chosen, axis=1)
+    result[places] = np.where(np.isfinite(best), found, -1)
+
+
+def _smallest(distances: Matrix, k: int) -> tuple[NDArray[np.float32], Indices]:
+    """The k smallest entries of each row in single precision, and their columns; of equal ones the first."""
+    m, n = distances.shape
+    groups = n // _GROUP
+    if groups > 2 * k:
+        # The k-th smallest of the groups' minima is not below the k-th smallest entry: what is above it is left out.
+        minima = distances[:, : groups * _GROUP].reshape(m, _GROUP, groups).min(axis=1)
+        bound = np.partition(minima, k - 1, axis=1)[:, k - 1]
+        bound += 1e-6 * np.abs(bound)
+        places = np.flatnonzero((distances <= bound[:, None]).ravel())
+        if len(places) <= 16 * k * m:
+            rows, columns = np.divmod(places, n)
+            values = distances.ravel()[places].astype(np.float32)
+            order = np.lexsort((columns, values, rows))
+            # All rows have at least k of them.
+            first = np.searchsorted(rows, np.arange(m))
+            chosen = order[first[:, None] + np.arange(k)]
+            return values[chosen], columns[chosen]
+    single = distances.astype(np.float32)
+    if k < n:
+        columns = np.sort(np.argpartition(single, k - 1, axis=1)[:, :k], axis=1)
+    else:
+        columns = np.broadcast_to(np.arange(n), (m, n))
+    return np.take_along_axis(single, columns, axis=1), columns

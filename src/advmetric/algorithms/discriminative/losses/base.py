@@ -1,0 +1,54 @@
+"""What every loss returns, and the softplus function that most of them use."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from advmetric.utils.typing import Vector
+
+__all__ = ["Loss", "LossValue", "softplus"]
+
+
+class LossValue(NamedTuple):
+    """Value of a loss and its derivatives."""
+
+    value: float
+    near: Vector
+    """Derivative by the squared distance of each similar pair; never negative."""
+    far: Vector
+    """Derivative by the squared distance of each dissimilar pair; never positive."""
+    threshold: float = 0.0
+    """Derivative by the threshold b; 0 for losses without one."""
+
+
+class Loss(Protocol):
+    """A function of squared distances: it rises with those of similar and falls with those of dissimilar pairs.
+
+    The adversary relies on these two signs: it enlarges the former and reduces the latter.
+    """
+
+    has_threshold: ClassVar[bool]
+    """Whether the loss depends on the threshold b."""
+
+    def __call__(self, near: Vector, far: Vector, b: float = 0.0) -> LossValue:
+        """Evaluate at squared distances ``near`` of similar and ``far`` of dissimilar pairs and at the threshold b."""
+        ...
+
+
+def softplus(z: Vector) -> tuple[Vector, Vector]:
+    """log(1 + eᶻ) and its derivative 1/(1 + e⁻ᶻ), elementwise and without overflow; z may be ±inf.
+
+    Examples
+    --------
+    >>> value, slope = softplus(np.array([-np.inf, 0.0, 1000.0]))
+    >>> value.round(4).tolist(), slope.tolist()
+    ([0.0, 0.6931, 1000.0], [0.0, 0.5, 1.0])
+    """
+    small = np.exp(-np.abs(z))
+    value = np.log1p(small)
+    value += np.maximum(z, 0.0)
+    slope = np.where(z > 0.0, 1.0, small)
+    slope /= 1.0 + small
+    return value, slope

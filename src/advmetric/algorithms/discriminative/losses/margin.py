@@ -1,0 +1,58 @@
+"""Smooth margin loss of neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmetric.utils.typing import Vector
+
+from .base import LossValue, softplus
+
+__all__ = ["Margin"]
+
+_BLOCK_BYTES = 1 << 21
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Mean over i, j ∈ S_i, l ∈ D_i of ℓ(d_ij² - d_il² + 1), ℓ(z) = log(1 + eᶻ).
+
+    Point i should be nearer to its candidates S_i of the same class than to its candidates D_i of other classes, by a
+    margin of 1. Convex in the squared distances. O(m k_s k_d) time for m points, by blocks; O(m (k_s + k_d)) memory.
+
+    Parameters
+    ----------
+    similar : (m, k_s) boolean array
+        Which of the places of S_i are taken; ``near`` has their squared distances, row by row.
+    dissimilar : (m, k_d) boolean array
+        The same for D_i and ``far``.
+
+    References
+    ----------
+    K. Weinberger, L. Saul. Distance Metric Learning for Large Margin Nearest Neighbor Classification. JMLR 2009
+    (with a hinge and a second term that pulls S_i).
+    """
+
+    has_threshold: ClassVar[bool] = False
+    similar: NDArray[np.bool_]
+    dissimilar: NDArray[np.bool_]
+
+    def __call__(self, near: Vector, far: Vector, b: float = 0.0) -> LossValue:
+        # ±inf in the empty places: ℓ and its derivative vanish there.
+        to_near, to_far = np.full(self.similar.shape, -np.inf), np.full(self.dissimilar.shape, np.inf)
+        to_near[self.similar], to_far[self.dissimilar] = near, far
+        slope_near, slope_far = np.empty_like(to_near), np.empty_like(to_far)
+        total = 0.0
+        step = max(1, _BLOCK_BYTES // (8 * self.similar.shape[1] * self.dissimilar.shape[1]))
+        for start in range(0, len(to_near), step):
+            rows = slice(start, start + step)
+            margins: NDArray[np.float64] = (to_near[rows] + 1.0)[:, :, None] - to_far[rows][:, None, :]
+            value, slope = softplus(margins)
+            total += float(value.sum())
+            slope_near[rows], slope_far[rows] = slope.sum(axis=2), slope.sum(axis=1)
+        count = float(self.similar.sum(axis=1) @ self.dissimilar.sum(axis=1)) or 1.0
+        return LossValue(total / count, slope_near[self.similar] / count, slope_far[self.dissimilar] / -count)

@@ -1,0 +1,65 @@
+"""Softmax loss of neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmetric.utils.typing import Matrix, Vector
+
+from .base import LossValue, softplus
+
+__all__ = ["Softmax"]
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """-mean_i log( Σ_{j ∈ S_i} exp(-d_ij²) / Σ_{j ∈ S_i ∪ D_i} exp(-d_ij²) ).
+
+    The probability that a random neighbour of point i, drawn from its candidates S_i (same class) and D_i (other
+    classes) with probabilities that fall with the distance, is of its class. Points without S_i do not count. Not
+    convex in the squared distances. O(m (k_s + k_d)) time and memory for m points.
+
+    Parameters
+    ----------
+    similar : (m, k_s) boolean array
+        Which of the places of S_i are taken; ``near`` has their squared distances, row by row.
+    dissimilar : (m, k_d) boolean array
+        The same for D_i and ``far``.
+
+    References
+    ----------
+    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov. Neighbourhood Components Analysis. NIPS 2004 (with all points
+    as candidates, and the probability instead of its logarithm).
+    """
+
+    has_threshold: ClassVar[bool] = False
+    similar: NDArray[np.bool_]
+    dissimilar: NDArray[np.bool_]
+
+    def __call__(self, near: Vector, far: Vector, b: float = 0.0) -> LossValue:
+        log_own, share_own = _log_sum(self.similar, near)
+        log_others, share_others = _log_sum(self.dissimilar, far)
+        counted = self.similar.any(axis=1)
+        # -log(own / (own + others)) = ℓ(log others - log own).
+        value, slope = softplus(np.where(counted, log_others - np.where(counted, log_own, 0.0), -np.inf))
+        m = max(int(counted.sum()), 1)
+        slope = slope[:, None] / m
+        return LossValue(
+            float(value.sum()) / m, (slope * share_own)[self.similar], (-slope * share_others)[self.dissimilar]
+        )
+
+
+def _log_sum(taken: NDArray[np.bool_], squares: Vector) -> tuple[Vector, Matrix]:
+    """log Σ_j exp(-d_ij²) of each row, and the share of each term in its sum; -inf and 0 for an empty row."""
+    distances = np.full(taken.shape, np.inf)
+    distances[taken] = squares
+    least = np.where(taken.any(axis=1), distances.min(axis=1, initial=np.inf), 0.0)
+    terms = np.exp(least[:, None] - distances)
+    total = terms.sum(axis=1)
+    empty = total == 0.0
+    shares: Matrix = terms / np.where(empty, 1.0, total)[:, None]
+    return np.where(empty, -np.inf, np.log(np.where(empty, 1.0, total)) - least), shares

@@ -1,0 +1,216 @@
+"""NeighborAML: margins or probabilities of neighbours against an adversary, for k-NN."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.moments import check_n_components
+from advmetric.learners.prior import check_prior, prior_matrix
+from advmetric.optimize.result import make_monitor
+from advmetric.pairs.data import LabelledPoints
+from advmetric.pairs.triplets import centred
+from advmetric.utils.parameters import Choice, Optional, Real, Whole
+from advmetric.utils.typing import Matrix
+
+from .candidates import choose_anchors
+from .neighbor_problem import LOSSES, solve_rounds, start_of_points
+
+__all__ = ["NeighborAML"]
+
+
+class NeighborAML(MetricLearner):
+    """Adversarial metric learning with a loss on neighbours, for k-NN classification.
+
+    Minimises over positive definite M
+
+        F(M) = [N(d²) + α N(d̃²)] / (1 + α) + γ (G_t(M)/G_t(M₀) - 1),
+
+    where N is a loss of the squared distances of each point i to candidates S_i (the nearest points of its class) and
+    D_i (the nearest of other classes),
+
+        "margin":   N = mean over i, j ∈ S_i, l ∈ D_i of ℓ(d_ij² - d_il² + 1),  ℓ(z) = log(1 + eᶻ),
+        "softmax":  N = -mean_i log( Σ_{j ∈ S_i} exp(-d_ij²) / Σ_{j ∈ S_i ∪ D_i} exp(-d_ij²) ).
+
+    d̃ is what an adversary makes of the distances who may move a difference v by δ at the price c‖δ‖², c = β tr(M₀)/d:
+    with K = I + M/c, d̃² = vᵀMKv within a class and vᵀMK⁻¹v between classes. G_t(M) = tr(MA_t) + tr(M⁻¹B_t) is the
+    geometric mean loss over all pairs of points, whose minimiser M₀ = A⁻¹ #_t B is GMML's metric and the start.
+    Candidates are found under the current metric and refreshed ``n_refresh`` times. Between refreshes F never rises,
+    and with the margin loss it is convex in M.
+
+    Parameters
+    ----------
+    loss : {"softmax", "margin"}, default="softmax"
+        NCA (with the logarithm) on a graph, or a smooth LMNN without its pull term.
+    alpha : float >= 0, default=1.0
+        Weight of the adversarial distances; 0 is the loss alone.
+    beta : float > 0, default=10.0
+        Price of the adversary's moves. The smaller, the more directions in which M is large are shrunk.
+    gamma : float >= 0, default=0.1
+        Weight of the geometric mean loss. Large values give GMML's metric at t.
+    t : float in [0, 1], default=0.1
+        Place of M₀ on the geodesic from A⁻¹ (0) to B (1).
+    reg : float >= 0, default=1e-3
+        Strength of the prior in A and B: reg (tr A/d) P⁻¹ is added to A, reg (tr B/d) P to B.
+    prior : "identity" or (d, d) array, default="identity"
+        Positive definite matrix P.
+    n_components : int, optional
+        Learn in the subspace of the leading generalised eigenvectors of (B, A).
+    n_neighbors : int, optional
+        k_s, candidates of the same class per point; by default 3 for "margin" and 10 for "softmax". Fewer in classes
+        with fewer members; a point that is alone in its class has no term in the loss.
+    n_impostors : int, optional
+        k_d, candidates of other classes per point; by default 20 for "margin" and 40 for "softmax".
+    n_refresh : int, default=2
+        How often candidates are looked for anew, at most.
+    n_anchors : int, optional
+        Number of points whose neighbours are looked at, drawn with the shares of the classes; the neighbours come from
+        all points. By default all points up to 44 721, and above as many as keep a search within 2·10⁹ distances, but
+        at least 5000.
+    max_iter : int, default=1000
+        Iterations at most, in all.
+    tol : float, default=1e-2
+        Stop when ‖M^{1/2}∇F M^{1/2}‖_F <= tol · F, or when no step lowers F any more (10 tol before the last refresh).
+    preprocessor : (n, d) array, optional
+        Points that index pairs refer to, for ``pair_distance`` and the like; NeighborAML learns from points.
+    random_state : int, RandomState or None
+        For the choice of anchors where not all points are.
+    verbose : int, default=0
+        1 logs each iteration.
+
+    Attributes
+    ----------
+    components_ : (r, d) array
+        L, with M = LᵀL, rows from the largest singular value down. Its unit is that of the loss: a margin of 1 in
+        squared distances.
+    classes_, n_features_in_, feature_names_in_ : class labels; number and, for DataFrames, names of the features
+    n_iter_, converged_ : iterations, and whether the last round met its stopping rule
+    objective_ : array
+        F by iteration; it never rises within a round, and starts anew with each round's candidates.
+    round_starts_ : list of int
+        Where in ``objective_`` the rounds start.
+    candidate_changes_ : list of float
+        Share of the candidates that each refresh replaced.
+    settled_ : bool
+        Whether the last refresh replaced at most 1 % of the candidates: another one would change nothing more.
+
+    Notes
+    -----
+    For m anchors among n points in r dimensions an evaluation takes O(m(k_s + k_d)r + m k_s k_d + nr²) and a search for
+    candidates O(mnr) by BLAS; memory is O(m(k_s + k_d)) and a few copies of the points, never n×n. For n < d all is
+    done in the span of the points, exactly. Squared distances are in units of the median of those to the nearest
+    neighbour of the same class under M₀, so that the parameters mean the same at any scale of the features; multiplying
+    all features by a number divides ``components_`` by it and changes nothing else.
+
+    References
+    ----------
+    S. Chen, C. Gong, J. Yang, X. Li, Y. Wei, J. Li. Adversarial Metric Learning. IJCAI 2018 (the framework).
+    K. Weinberger, L. Saul. Distance Metric Learning for Large Margin Nearest Neighbor Classification. JMLR 2009.
+    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov. Neighbourhood Components Analysis. NIPS 2004.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), NeighborAML(), KNeighborsClassifier(5)).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    """
+
+    supervision = ("points",)
+    _constraints = {
+        **ITERATION_CONSTRAINTS,
+        "loss": Choice(*LOSSES),
+        "alpha": Real(0.0),
+        "beta": Real(0.0, open_low=True),
+        "gamma": Real(0.0),
+        "t": Real(0.0, 1.0),
+        "reg": Real(0.0),
+        "prior": check_prior,
+        "n_components": Optional(Whole(1)),
+        "n_neighbors": Optional(Whole(1)),
+        "n_impostors": Optional(Whole(1)),
+        "n_refresh": Whole(0),
+        "n_anchors": Optional(Whole(1)),
+    }
+
+    def __init__(
+        self,
+        *,
+        loss: str = "softmax",
+        alpha: float = 1.0,
+        beta: float = 10.0,
+        gamma: float = 0.1,
+        t: float = 0.1,
+        reg: float = 1e-3,
+        prior: str | ArrayLike = "identity",
+        n_components: int | None = None,
+        n_neighbors: int | None = None,
+        n_impostors: int | None = None,
+        n_refresh: int = 2,
+        n_anchors: int | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-2,
+        preprocessor: ArrayLike | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.t = t
+        self.reg = reg
+        self.prior = prior
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.n_impostors = n_impostors
+        self.n_refresh = n_refresh
+        self.n_anchors = n_anchors
+        self.max_iter = max_iter
+        self.tol = tol
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:
+        d = self.n_features_in_
+        check_n_components(self.n_components, d)
+        X, scale = centred(data.X)
+        near, far = (3, 20) if self.loss == "margin" else (10, 40)
+        anchors = choose_anchors(data.y, self.n_anchors, check_random_state(self.random_state))
+        start, graph = start_of_points(
+            X,
+            data.y,
+            anchors,
+            self.n_neighbors or near,
+            self.n_impostors or far,
+            t=float(self.t),
+            reg=float(self.reg),
+            prior=prior_matrix(self.prior, data, d),
+            n_components=self.n_components,
+        )
+        rounds = solve_rounds(
+            start,
+            data.y,
+            graph,
+            LOSSES[self.loss],
+            alpha=float(self.alpha),
+            beta=float(self.beta),
+            gamma=float(self.gamma),
+            n_refresh=self.n_refresh,
+            tol=float(self.tol),
+            max_iter=self.max_iter,
+            monitor=make_monitor("NeighborAML", self.verbose),
+        )
+        self.round_starts_, self.candidate_changes_ = rounds.starts, rounds.changes
+        self.settled_ = rounds.settled
+        self._report(replace(rounds.solution, objective=rounds.objective))
+        return start.components(rounds.solution.x[0], scale or 1.0, self.n_components or d)

@@ -1,0 +1,134 @@
+"""NeighborAML's problem: candidates under the current metric, refreshed a few times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmetric.optimize.result import Monitor, Result
+from advmetric.pairs.scatter import all_pairs_scatter
+from advmetric.utils.typing import Matrix
+
+from .candidates import Candidates, find_candidates
+from .losses import Loss, Margin, Softmax
+from .problem import Problem
+from .solver import Factor, minimize
+from .whitening import Whitened, whiten
+
+__all__ = ["LOSSES", "Rounds", "solve_rounds", "start_of_points"]
+
+NeighborLoss = Callable[[NDArray[np.bool_], NDArray[np.bool_]], Loss]
+LOSSES: dict[str, NeighborLoss] = {"margin": Margin, "softmax": Softmax}
+SETTLED = 0.01
+"""A refresh that replaces no more than this share of the candidates ends the search for new ones."""
+_EARLY = 10.0
+"""All rounds but the last stop at a slope so many times larger."""
+
+
+@dataclass
+class Rounds:
+    """What happened in the rounds of :func:`solve_rounds`."""
+
+    solution: Result[Factor]
+    objective: list[float] = field(default_factory=list)
+    """F by iteration; never increasing within a round."""
+    starts: list[int] = field(default_factory=list)
+    """Where in ``objective`` each round starts."""
+    changes: list[float] = field(default_factory=list)
+    """Share of the candidates that each refresh replaced."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last refresh changed (almost) nothing."""
+        return bool(self.changes) and self.changes[-1] <= SETTLED
+
+
+def start_of_points(
+    X: Matrix,
+    y: NDArray[np.integer],
+    anchors: NDArray[np.integer],
+    n_neighbors: int,
+    n_impostors: int,
+    *,
+    t: float,
+    reg: float,
+    prior: Matrix | None,
+    n_components: int | None,
+) -> tuple[Whitened, Candidates]:
+    """Points whitened by GMML's metric over all their pairs, and their candidates under it.
+
+    Squared distances are in units of the median of those to the nearest neighbour of the same class.
+    """
+    found: list[Candidates] = []
+
+    def unit(Z: Matrix) -> float:
+        graph = find_candidates(Z, y, anchors, n_neighbors, n_impostors)
+        found.append(graph)
+        has = graph.similar[:, 0] >= 0
+        if not has.any():
+            return 1.0
+        V = Z[graph.anchors[has]] - Z[graph.similar[has, 0]]
+        squares = np.einsum("ij,ij->i", V, V)
+        return float(np.median(squares)) or float(squares.mean())
+
+    start = whiten(
+        X,
+        lambda rows: all_pairs_scatter(rows, y),
+        unit,
+        t=t,
+        reg=reg,
+        prior=prior,
+        n_components=n_components,
+    )
+    return start, found[0]
+
+
+def solve_rounds(
+    start: Whitened,
+    y: NDArray[np.integer],
+    graph: Candidates,
+    loss: NeighborLoss,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    n_refresh: int,
+    tol: float,
+    max_iter: int,
+    monitor: Monitor | None = None,
+) -> Rounds:
+    """Minimise on a candidate graph, look for candidates under the new metric, and repeat.
+
+    Ends after ``n_refresh`` refreshes, or earlier after one that replaces at most 1 % of the candidates. ``max_iter``
+    counts the iterations of all rounds.
+    """
+    L = np.eye(start.Z.shape[1])
+    objective: list[float] = []
+    starts: list[int] = []
+    changes: list[float] = []
+    settled = False
+    for round_ in range(n_refresh + 1):
+        last = settled or round_ == n_refresh
+        near, far = graph.edges()
+        problem = Problem(start, near, far, loss(graph.similar >= 0, graph.dissimilar >= 0), alpha, beta, gamma)
+        solution = minimize(
+            problem,
+            L,
+            tol=tol if last else _EARLY * tol,
+            max_iter=max(1, max_iter - len(objective)),
+            monitor=monitor,
+        )
+        L = solution.x[0]
+        starts.append(len(objective))
+        objective += solution.objective
+        if last:
+            break
+        fresh = find_candidates(start.Z @ L.T, y, graph.anchors, graph.similar.shape[1], graph.dissimilar.shape[1])
+        changes.append(graph.change(fresh))
+        graph, settled = fresh, changes[-1] <= SETTLED
+        if settled and solution.slope <= tol:
+            break
+    return Rounds(solution, objective, starts, changes)

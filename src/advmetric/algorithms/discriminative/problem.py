@@ -1,0 +1,146 @@
+"""The problem of PairAML and NeighborAML: a loss of real and adversarial distances, and the geometric mean loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from advmetric.utils.typing import Matrix, Vector
+
+from .adversary import AdversarialFrame
+from .edges import Edges
+from .losses import Loss
+from .whitening import Whitened
+
+__all__ = ["Problem", "typical_square"]
+
+_LOSS_CURVATURE, _LEAST_CURVATURE = 0.05, 1e-3
+"""Found by counting evaluations on the bundled data sets; results do not depend on them."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """F(N, b) = [loss(d², b) + α loss(d̃², b)] / (1 + α) + γ (G_t(N)/G_t(I) - 1) in whitened coordinates, N = LᵀL.
+
+    d̃ is what the adversary makes of the distances: d₊ for similar and d₋ for dissimilar pairs (:mod:`.adversary`). For
+    a loss that is convex in squared distances, F is jointly convex in (N, b).
+
+    Parameters
+    ----------
+    start : Whitened
+        Rows, T, and the price matrix of the adversary at β = 1.
+    near, far : Edges
+        Similar and dissimilar pairs of the rows.
+    loss : Loss
+    alpha, beta, gamma : float
+        Weight of the adversarial distances, price of a move, weight of the geometric mean loss.
+    """
+
+    start: Whitened
+    near: Edges
+    far: Edges
+    loss: Loss
+    alpha: float
+    beta: float
+    gamma: float
+
+    def distances(self, L: Matrix) -> tuple[Matrix, Matrix]:
+        """Squared distances of similar (N_s, 2) and dissimilar (N_d, 2) pairs: real and adversarial."""
+        frame, _ = AdversarialFrame.of(L, self.start.C / self.beta)
+        Z = self.start.Z @ frame.L.T
+        return self.near.squares(Z, frame.near), self.far.squares(Z, frame.far)
+
+    def evaluate(self, L: Matrix, b: float) -> tuple[float, Matrix, float]:
+        """F, its gradient by L and its derivative by b. O(Nr + nr²) and O(r³)."""
+        if self.alpha > 0.0:
+            value, gradient, slope = self._with_adversary(L, b)
+        else:
+            value, gradient, slope = self._without_adversary(L, b)
+        if self.gamma > 0.0:
+            prior_value, prior_gradient = self.mean_loss(L)
+            value += self.gamma * prior_value
+            gradient += self.gamma * prior_gradient
+        return value, gradient, slope
+
+    def _without_adversary(self, L: Matrix, b: float) -> tuple[float, Matrix, float]:
+        Z = self.start.Z @ L.T
+        plain = np.ones((len(L), 1))
+        real = self.loss(self.near.squares(Z, plain)[:, 0], self.far.squares(Z, plain)[:, 0], b)
+        moved = np.zeros_like(Z)
+        self.near.add_laplacian(moved, real.near, Z)
+        self.far.add_laplacian(moved, real.far, Z)
+        return real.value, 2.0 * (moved.T @ self.start.Z), real.threshold
+
+    def _with_adversary(self, L: Matrix, b: float) -> tuple[float, Matrix, float]:
+        frame, V = AdversarialFrame.of(L, self.start.C / self.beta)
+        Z = self.start.Z @ frame.L.T
+        near, far = self.near.squares(Z, frame.near), self.far.squares(Z, frame.far)
+        real = self.loss(near[:, 0], far[:, 0], b)
+        harder = self.loss(near[:, 1], far[:, 1], b)
+        weight, share = 1.0 / (1.0 + self.alpha), self.alpha / (1.0 + self.alpha)
+        moved = np.zeros_like(Z)
+        scatters = []
+        for edges, slopes, stretch in (
+            (self.near, harder.near, frame.near[:, 1]),
+            (self.far, harder.far, frame.far[:, 1]),
+        ):
+            adversarial = np.zeros_like(Z)
+            edges.add_laplacian(adversarial, share * slopes, Z)
+            scatters.append(self._product(edges, adversarial, Z))
+            adversarial *= stretch
+            moved += adversarial
+        self.near.add_laplacian(moved, weight * real.near, Z)
+        self.far.add_laplacian(moved, weight * real.far, Z)
+        half = moved.T @ self.start.Z
+        half += frame.chain(*scatters)
+        value = weight * real.value + share * harder.value
+        return value, 2.0 * (V @ half), weight * real.threshold + share * harder.threshold
+
+    @staticmethod
+    def _product(edges: Edges, moved: Matrix, Z: Matrix) -> Matrix:
+        """Zᵀ times a Laplacian product; only the rows that are differences of this kind count where rows are."""
+        rows = edges.rows if edges.left is None else slice(None)
+        return Z[rows].T @ moved[rows]
+
+    def mean_loss(self, L: Matrix) -> tuple[float, Matrix]:
+        """G_t(N)/G_t(I) - 1 = tr(T(N + N⁻¹ - 2I))/G_t(I) and its gradient by L. O(p³).
+
+        From L⁻ᵀ - L, so without cancellation near N = I: for invertible N, N + N⁻¹ - 2I = (L - L⁻ᵀ)ᵀ(L - L⁻ᵀ).
+        """
+        tau, scale = self.start.tau, 1.0 / self.start.mean_loss
+        try:
+            inverse = np.linalg.inv(L).T
+        except np.linalg.LinAlgError:
+            return np.inf, np.zeros_like(L)
+        gap = L - inverse
+        value = scale * float(np.einsum("ij,ij,j->", gap, gap, tau))
+        # tr(T N⁻¹) = tr(T L⁻¹L⁻ᵀ) has the derivative -2 L⁻ᵀ T N⁻¹ by L.
+        return value, 2.0 * scale * (L * tau - ((inverse * tau) @ inverse.T) @ inverse)
+
+    def curvature(self) -> Matrix:
+        """Estimate of the second derivative of F by each entry of L at L = I, (p, p), up to a factor.
+
+        2γ(τ_i + τ_j)/G_t(I) from the geometric mean loss, and from the loss a multiple of the mean squares of rows,
+        q_i q_j. It only scales the variables of the solver; where it is far below its maximum, L moves too far from I
+        for it to hold, so it is bounded below.
+        """
+        q = np.zeros(len(self.start.tau))
+        for edges in (self.near, self.far):
+            q += 0.5 * np.diagonal(edges.gram(np.full(len(edges), 1.0 / len(edges)), self.start.Z))
+        tau = self.start.tau
+        estimate = (2.0 * self.gamma / self.start.mean_loss) * (tau[:, None] + tau) + _LOSS_CURVATURE * np.outer(q, q)
+        bounded: Matrix = estimate + _LEAST_CURVATURE * estimate.max()
+        return bounded
+
+    def slope(self, L: Matrix, gradient: Matrix, b: float, by_threshold: float, value: float) -> float:
+        """‖N^{1/2} ∇_N F N^{1/2}‖_F and |b ∂F/∂b|, in one norm, relative to F: no scale of the data changes it."""
+        riemannian = 0.5 * float(np.linalg.norm(gradient @ L.T))
+        return float(np.hypot(riemannian, b * by_threshold)) / max(value, float(np.finfo(float).tiny))
+
+
+def typical_square(edges: tuple[Edges, ...], Z: Matrix) -> float:
+    """Median squared distance over all edges; the mean where the median is 0."""
+    ones: Vector = np.ones((Z.shape[1], 1))
+    squares = np.concatenate([part.squares(Z, ones)[:, 0] for part in edges])
+    return float(np.median(squares)) or float(squares.mean())

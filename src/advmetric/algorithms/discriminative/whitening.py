@@ -1,0 +1,152 @@
+"""Coordinates in which the starting metric M₀ = A⁻¹ #_t B is the identity, and the unit of squared distances.
+
+With R (p, d) such that M₀ = RᵀR, a metric is M = RᵀNR, N starts at I, and the geometric mean loss on (A_t, B_t), whose
+minimiser is M₀, becomes
+
+    G_t(M) = tr(M A_t) + tr(M⁻¹ B_t) = tr(T N) + tr(T N⁻¹),    T = diag(Σ^min(t, 1-t)),
+
+where Σ are the eigenvalues of AB and R = Σ^{t/2} Wᵀ with the joint factor W of A⁻¹ = WWᵀ, B = WΣWᵀ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from advmetric.learners.moments import Moments
+from advmetric.linalg.span import complement
+from advmetric.linalg.spd import with_signs
+from advmetric.pairs.data import Scatter
+from advmetric.utils.typing import Matrix, Vector
+from advmetric.utils.warning import warn
+
+__all__ = ["Whitened", "reduce_to_span", "whiten"]
+
+_MOST_DENSE = 4000
+"""Up to so many features the metric is a full (d, d) factor, 128 MB; above, unseen directions are left out."""
+
+
+@dataclass(frozen=True)
+class Whitened:
+    """Rows in whitened coordinates and what a problem needs to know of the others."""
+
+    Z: Matrix
+    """(n, p): the rows times Rᵀ."""
+    tau: Vector
+    """(p,): diagonal of T."""
+    mean_loss: float
+    """G_t(M₀), over all d directions."""
+    C: Matrix
+    """(p, p): RRᵀ/c for β = 1, that is c = tr(M₀)/d; the price matrix of the adversary."""
+    R: Matrix
+    """(p, d): L @ R are components in the coordinates of the rows."""
+    outside: float
+    """Eigenvalue of M₀ in the directions that no row has, if any …"""
+    basis: Matrix | None
+    """… and an orthonormal basis (d, r) of the others."""
+
+    def components(self, L: Matrix, divisor: float, wanted: int) -> Matrix:
+        """Components in the data's coordinates, rows by decreasing singular value.
+
+        ``divisor`` is what the features were divided by; ``wanted`` the number of rows. Where the rows span fewer
+        directions, M₀ fills up the rest (above 4000 features it is left out, with a warning).
+        """
+        _, singular, Vt = np.linalg.svd(L @ self.R, full_matrices=False)
+        d, missing = Vt.shape[1], wanted - len(singular)
+        if missing > 0 and self.basis is not None:
+            if d > _MOST_DENSE:
+                warn(
+                    f"the metric keeps the {len(singular)} directions in which the training data differ; {wanted} "
+                    f"components for {d} features would be too many. Set n_components to choose."
+                )
+            else:
+                rest = complement(self.basis, missing).T
+                singular = np.concatenate([singular, np.full(missing, math.sqrt(self.outside))])
+                Vt = np.concatenate([Vt, rest])
+                order = np.argsort(-singular, kind="stable")
+                singular, Vt = singular[order], Vt[order]
+        return with_signs(singular[:, None] * Vt / divisor)
+
+
+def reduce_to_span(F: Matrix) -> tuple[Matrix, Matrix | None]:
+    """Rows in an orthonormal basis Q (d, r) of their span, and Q; F itself and None where there are d rows or more.
+
+    By Householder QR and an SVD of the triangular factor: O(dn²).
+    """
+    n, d = F.shape
+    if n >= d:
+        return F, None
+    Q, triangle = qr(F.T, mode="economic", check_finite=False)
+    U, s, Vt = np.linalg.svd(triangle)
+    r = max(1, int(np.sum(s > max(n, d) * np.finfo(float).eps * s[0])))
+    return Vt[:r].T * s[:r], Q @ U[:, :r]
+
+
+def whiten(
+    F: Matrix,
+    scatter: Callable[[Matrix], Scatter],
+    unit: Callable[[Matrix], float],
+    *,
+    t: float,
+    reg: float,
+    prior: Matrix | None,
+    n_components: int | None,
+) -> Whitened:
+    """Whiten rows F (n, d) by M₀ and scale it so that ``unit`` of the result is 1.
+
+    Parameters
+    ----------
+    F : (n, d) array
+        Points about their mean, or differences.
+    scatter : function
+        A and B of pairs of the given rows, averaged.
+    unit : function
+        A typical squared distance, of rows Z under the Euclidean distance; linear in the square of their scale.
+    t, reg, prior, n_components
+        As for :class:`~advmetric.AML`: place on the geodesic, strength of the prior and its matrix, number of leading
+        generalised eigenvectors of (B, A) to learn in.
+
+    Notes
+    -----
+    O(nd²) and O(d³), or O(dn² + n³) for n < d rows and ``prior=None``: the problem then splits into the span of the
+    rows and its complement, where M₀ is the solution (see :mod:`advmetric.learners.span`).
+    """
+    d = F.shape[1]
+    rows, basis = reduce_to_span(F) if prior is None else (F, None)
+    seen = scatter(rows)
+    r = rows.shape[1]
+    if basis is not None and r < d:
+        # One more direction, in which no pair differs, stands for all of those.
+        A, B = (np.pad(matrix, (0, 1)) for matrix in (seen.A, seen.B))
+        seen = Scatter(A, B, seen.n_similar, seen.n_dissimilar)
+    moments = Moments.regularised(seen, reg, prior, n_features=d)
+    sigma_outside, outside, beyond = 0.0, 0.0, d - r if basis is not None else 0
+    if beyond:
+        a, b = float(moments.A[r, r]), float(moments.B[r, r])
+        sigma_outside, outside = a * b, (a * b) ** t / a if a > 0.0 else 0.0
+        moments = Moments(moments.A[:r, :r], moments.B[:r, :r])
+    if n_components is not None and n_components <= r:
+        moments, beyond = moments.leading(n_components), 0
+    geodesic = moments.geodesic
+    R = geodesic.factor(t).T
+    Q = moments.Q
+    Z = rows @ (R.T if Q is None else Q @ R.T)
+    size = unit(Z) or 1.0
+    power = min(t, 1.0 - t)
+    tau = np.exp(power * geodesic.log_sigma)
+    C = R @ R.T
+    C *= (len(R) + beyond) / (float(np.trace(C)) + beyond * outside)
+    R = (R if Q is None else R @ Q.T) / math.sqrt(size)
+    return Whitened(
+        Z / math.sqrt(size),
+        tau,
+        2.0 * (float(tau.sum()) + beyond * sigma_outside**power),
+        C,
+        R if basis is None else R @ basis.T,
+        outside / size,
+        basis,
+    )

@@ -1,0 +1,93 @@
+"""Losses: values against plain loops, derivatives against autograd, the signs that the adversary relies on."""
+
+import numpy as np
+import pytest
+import torch
+
+from advmetric.algorithms.discriminative.losses import LogisticPairs, LogisticTriplets, Margin, Softmax, softplus
+
+rng = np.random.default_rng(0)
+SIMILAR = rng.random((7, 3)) < 0.7
+SIMILAR[2] = False  # a point that is alone in its class
+DISSIMILAR = rng.random((7, 5)) < 0.8
+LOSSES = {
+    "pairs": (LogisticPairs(), 6, 9),
+    "triplets": (LogisticTriplets(), 8, 8),
+    "margin": (Margin(SIMILAR, DISSIMILAR), SIMILAR.sum(), DISSIMILAR.sum()),
+    "softmax": (Softmax(SIMILAR, DISSIMILAR), SIMILAR.sum(), DISSIMILAR.sum()),
+}
+
+
+def plain(name, near, far, b):
+    """Each loss by loops, in torch."""
+    ell = torch.nn.functional.softplus
+    if name == "pairs":
+        return 0.5 * sum(ell(d - b) for d in near) / len(near) + 0.5 * sum(ell(b - d) for d in far) / len(far)
+    if name == "triplets":
+        return sum(ell(p - n) for p, n in zip(near, far, strict=True)) / len(near)
+    near, far = iter(near), iter(far)
+    rows = [
+        ([next(near) for _ in range(s.sum())], [next(far) for _ in range(d.sum())])
+        for s, d in zip(SIMILAR, DISSIMILAR, strict=True)
+    ]
+    if name == "margin":
+        terms = [ell(p - n + 1) for S, D in rows for p in S for n in D]
+        return sum(terms) / len(terms)
+    terms = []
+    for S, D in rows:
+        if S:
+            own = sum(torch.exp(-d) for d in S)
+            terms.append(-torch.log(own / (own + sum(torch.exp(-d) for d in D))))
+    return sum(terms) / len(terms)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_and_its_derivatives_are_those_of_a_plain_loop(name):
+    loss, n_near, n_far = LOSSES[name]
+    near, far = rng.exponential(2.0, n_near), rng.exponential(3.0, n_far)
+    found = loss(near, far, 0.7)
+    near_, far_ = (torch.tensor(values, requires_grad=True) for values in (near, far))
+    b = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    expected = plain(name, near_, far_, b)
+    expected.backward()
+    assert found.value == pytest.approx(expected.item(), rel=1e-12)
+    np.testing.assert_allclose(found.near, near_.grad, atol=1e-14)
+    np.testing.assert_allclose(found.far, far_.grad, atol=1e-14)
+    assert found.threshold == pytest.approx(float(b.grad) if b.grad is not None else 0.0, abs=1e-14)
+    assert loss.has_threshold == (name == "pairs")
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_rises_with_near_and_falls_with_far_distances_of_any_size(name):
+    loss, n_near, n_far = LOSSES[name]
+    for size in (0.0, 1e-300, 1.0, 1e4, 1e150):
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            found = loss(size * rng.random(n_near), size * rng.random(n_far), 1.0)
+        assert np.isfinite(found.value)
+        assert np.all(found.near >= 0.0)
+        assert np.all(found.far <= 0.0)
+
+
+def test_the_margin_loss_does_not_depend_on_the_size_of_its_blocks(monkeypatch):
+    from advmetric.algorithms.discriminative.losses import margin
+
+    loss, n_near, n_far = LOSSES["margin"]
+    near, far = rng.exponential(2.0, n_near), rng.exponential(3.0, n_far)
+    whole = loss(near, far)
+    monkeypatch.setattr(margin, "_BLOCK_BYTES", 1)
+    for one, other in zip(whole, loss(near, far), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+
+
+def test_points_without_any_candidate_leave_a_loss_of_zero():
+    nothing = np.zeros((3, 2), dtype=bool)
+    for kind in (Margin, Softmax):
+        found = kind(nothing, nothing)(np.empty(0), np.empty(0))
+        assert found.value == 0.0
+        assert len(found.near) == len(found.far) == 0
+
+
+def test_softplus_is_exact_at_both_ends():
+    value, slope = softplus(np.array([-1e4, -40.0, 0.0, 40.0, 1e4]))
+    np.testing.assert_allclose(value, [0.0, np.exp(-40.0), np.log(2.0), 40.0, 1e4], rtol=1e-15)
+    np.testing.assert_allclose(slope, [0.0, np.exp(-40.0), 0.5, 1.0, 1.0], rtol=1e-15)
