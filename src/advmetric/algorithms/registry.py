@@ -12,7 +12,7 @@ from typing import Any
 from advmetric.learners.base import MetricLearner
 
 from .aml import AML
-from .aml.cv import AML_GRID
+from .aml.estimator import AML_GRID
 from .discriminative import NeighborAML, PairAML
 from .drift import DRIFT
 from .drml import DRML

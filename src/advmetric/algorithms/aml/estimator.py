@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,14 @@ from advmetric.utils.typing import Matrix
 from .adversary import Adversary, check_adversary, make_adversary
 from .problem import rows_of_state, solve
 
-__all__ = ["AML"]
+__all__ = ["AML", "AML_GRID"]
+
+AML_GRID: dict[str, Sequence[float]] = {
+    "t": (0.1, 0.25, 0.5),
+    "beta": (0.01, 0.1, 1.0),
+    "alpha": (0.0, 1.0, 10.0, 100.0),
+}
+"""Values that AMLCV, the command line and the experiments try by default."""
 
 _MAX_FORMED_BYTES = 1 << 32
 _SEARCH_TOL = 1e-4

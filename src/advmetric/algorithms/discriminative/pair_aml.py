@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.utils.metaestimators import available_if
 
 from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
-from advmetric.learners.decisions import decides_on_pairs
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import check_prior, prior_matrix
 from advmetric.optimize.result import make_monitor
 from advmetric.pairs.data import Pairs, Samples
 from advmetric.pairs.samplers import check_sampler
-from advmetric.utils.arrays import is_lazy, to_numpy
+from advmetric.utils.arrays import is_lazy
 from advmetric.utils.parameters import Choice, Optional, Real, Whole
 from advmetric.utils.typing import Matrix, Vector
 
@@ -226,27 +224,16 @@ class PairAML(MetricLearner):
         return problem.start.components(L, divisor, self.n_components or d)
 
     def _choose_threshold(self, pairs: Pairs) -> None:
-        """√b, which the problem was solved for."""
+        """Take √b, which the problem was solved for; the calibration is for metrics saved to files."""
+        super()._choose_threshold(pairs)
         self.set_threshold(float(np.sqrt(self.squared_threshold_)))
 
-    @available_if(decides_on_pairs)
-    def predict_proba(self, pairs: ArrayLike | Pairs) -> Matrix:
-        """Probabilities of "dissimilar" and "similar" for each pair: the columns for ``classes_`` [-1, 1].
-
-        P(similar) = 1/(1 + exp(d² - b)), where √b is ``threshold_``, also if that was changed after ``fit``.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (N, 2, d), or (N, 2) integers with ``preprocessor``
-
-        Returns
-        -------
-        probabilities : ndarray of shape (N, 2)
-        """
-        distances = to_numpy(self.pair_distance(pairs))
+    def _similar_probability(self, distances: Vector) -> Vector:
+        """Return 1/(1 + exp(d² - b)), where √b is ``threshold_``, also if that was changed after ``fit``."""
         # A product of sum and difference has the sign of decision_function, however close the distance.
-        log_odds: Vector = (self.threshold_ - distances) * (abs(self.threshold_) + distances)
-        return np.column_stack([expit(-log_odds), expit(log_odds)])
+        log_odds = (self.threshold_ - distances) * (abs(self.threshold_) + distances)
+        probability: Vector = expit(log_odds)
+        return probability
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Area under the ROC curve on pairs or labelled points; for triplets, the share of those in the right order."""
