@@ -42,6 +42,11 @@ class Method:
     """Whether a parameter weighs a sum over pairs: tuned on fewer pairs, it would be wrong for all of them."""
 
     @property
+    def draws_paper_pairs(self) -> bool:
+        """Return whether the experiments give it the random pairs that the paper's methods learn from."""
+        return self.certainty != "derived here"
+
+    @property
     def supervision(self) -> tuple[str, ...]:
         """What it learns from: "points" (with class labels), "pairs", or both."""
         return self.estimator.supervision
