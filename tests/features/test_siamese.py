@@ -61,7 +61,7 @@ def net(data):
 @pytest.mark.parametrize(("loss", "margin"), [("contrastive", 1.0), ("triplet", 0.5)])
 def test_on_unseen_things_the_embedding_beats_pixels(loss, margin):
     images, pairs, labels = patches(300, seed=1)
-    net = SiameseNet(loss=loss, margin=margin, epochs=12, batch_size=64).fit(*patches(600, seed=0))
+    net = SiameseNet(loss=loss, margin=margin, epochs=12, batch_size=64).fit(*patches(400, seed=0))
     pixels, normalised = auc(images, pairs, labels), auc(normalise_patches(images), pairs, labels)
     assert auc(net.transform(images), pairs, labels) > max(pixels, normalised) + 0.05
 

@@ -26,7 +26,7 @@ def run(script: Path) -> str:
     return printed.getvalue()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def printed_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """What some code prints in a new folder; the same code runs once."""
 

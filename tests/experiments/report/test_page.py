@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
     """A complete quick report, with few trials and methods; two trials for Table 1, one of all else."""
     out = tmp_path_factory.mktemp("report")
     plan = Plan(profile="quick", trials=2, datasets=["breast-cancer", "vehicle"], methods=["Euclidean", "GMML", "AML"])
-    reproduce(out, plan, ["table1"], jobs=2)
+    reproduce(out, plan, ["table1"])
     reproduce(out, replace(plan, trials=1))
     return out
 
