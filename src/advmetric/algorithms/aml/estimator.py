@@ -108,9 +108,9 @@ class AML(MomentLearner):
 
     Notes
     -----
-    Time O(nd²) or O(Nd + nd²) for the scatter and O(d³) an iteration, whatever the number of pairs;
+    Time O(nd²) or O(Nd + nd²) for the scatter and O(d³) per iteration, whatever the number of pairs;
     memory O(d²) beside the data. For n < d points (or pairs) all is done in the span of the data, exactly, in
-    O(dn²) and O(n³) an iteration. Sparse points are never made dense as a whole. Batch by batch, see
+    O(dn²) and O(n³) per iteration. Sparse points are never made dense as a whole. Batch by batch, see
     :meth:`partial_fit`. At t = 1/2 the metric does not change when all features are
     multiplied by one number. At other t it is multiplied by s^(4t-2) and beta acts as if multiplied
     by s^(8t-4) in f_S (for "derived"; for "expanding", M(sX, beta) = c M(X, beta/c), c = s^(4t-2)):

@@ -36,7 +36,7 @@ def evaluate(
 
     Points: the error of 5 nearest neighbours, leave-one-out, or among the rows of --train. Pairs: area under the ROC
     curve, and accuracy at the threshold saved with the metric; with --train, at the threshold that is best there, for
-    every distance. The numbers are honest only for rows that the metric was not fitted on.
+    every distance. The numbers are meaningful only for rows that the metric was not fitted on.
 
     Two Euclidean distances are shown: of the raw features, and of features standardised by --train or else DATA.
     """
