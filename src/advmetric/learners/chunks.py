@@ -64,7 +64,7 @@ def _known(X: Any) -> bool:
 def aligned(X: Any, y: Any) -> tuple[Any, Any]:
     """X in whole rows, and y as a Dask array that is cut as X is.
 
-    Unknown sizes, as those of dataframes, are counted (one number per chunk comes to the client) unless both are unknown
+    Unknown sizes, as those of dataframes, are counted (one number per chunk) unless both are unknown
     and equally many: those belong together, or a worker will say so.
     """
     X = whole_rows(X)
