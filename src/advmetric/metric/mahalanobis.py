@@ -23,6 +23,9 @@ from .threshold import similar_probability
 
 __all__ = ["Mahalanobis"]
 
+_UNDERFLOW = 1e-300
+"""Entries of M below this may have lost digits to underflow."""
+
 
 @dataclass(frozen=True, eq=False)
 class Mahalanobis:
@@ -80,8 +83,12 @@ class Mahalanobis:
     @property
     def matrix(self) -> Matrix:
         """M = LᵀL, symmetric and positive semi-definite."""
-        M: Any = self.components.T @ self.components
-        return symmetrize(M.toarray() if issparse(M) else M)
+        product: Any = self.components.T @ self.components
+        M = symmetrize(product.toarray() if issparse(product) else product)
+        if 0.0 < np.max(np.abs(M)) < _UNDERFLOW:
+            # Products are rounded to multiples of the smallest number; a larger diagonal makes up for that.
+            M[np.diag_indices_from(M)] += self.components.shape[0] * len(M) * np.finfo(float).smallest_subnormal
+        return M
 
     def transform(self, X: Matrix) -> Matrix:
         """Map points to the space in which the distance is Euclidean: X Lᵀ, of the library and device of X."""
