@@ -6,8 +6,8 @@ on classes held out of the training classes; the best is trained on all of these
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,14 @@ from advmetric.utils.optional import require
 
 from .backbones import Standardize, feature_size, small_cnn, small_mlp
 from .batches import ClassBatches
-from .evaluation import labelled_auc, retrieval_scores
+from .evaluation import labelled_auc
 from .fitting import hold_out_classes
 from .head import AMLHead
-from .inputs import check_network_points, statistics
-from .learner import Learner, embed
+from .inputs import statistics
+from .learner import Learner, Unchanged, embed
 from .training import Checkpoint, Plan, seeded, train
 
-__all__ = ["CONTENDERS", "Budget", "Contender", "Result", "as_rows", "compare", "judge", "train_contender", "tune"]
+__all__ = ["CONTENDERS", "Budget", "Contender", "penultimate", "train_contender", "tune"]
 
 Settings = Mapping[str, Any]
 
@@ -79,19 +79,6 @@ class Contender:
     build: Callable[[int, int, Settings], nn.Module]
     settings: Sequence[Settings] = field(default_factory=tuple)
     rate: float = 1.0
-
-
-@dataclass(frozen=True)
-class Result:
-    """One contender, tuned and judged."""
-
-    method: str
-    seed: int
-    settings: dict[str, Any]
-    validation_auc: float
-    auc: float
-    recall_at_1: float
-    map_at_r: float
 
 
 class _Library(nn.Module):
@@ -239,53 +226,7 @@ def tune(
     return sorted(scored, key=lambda entry: -entry[1])
 
 
-def judge(learner: Learner, points: NDArray[Any], codes: NDArray[Any]) -> dict[str, float]:
-    """ "auc", "recall_at_1" and "map_at_r" of a trained contender on points of test classes."""
-    return retrieval_scores(embed(learner, points), codes)
-
-
-def compare(
-    X: Any,
-    y: NDArray[Any],
-    test_classes: Iterable[Any],
-    *,
-    contenders: Iterable[str] | None = None,
-    budget: Budget | None = None,
-    seed: int = 0,
-) -> list[Result]:
-    """Tune, train and judge each contender on one split of the classes.
-
-    Parameters
-    ----------
-    X : table (n, d), or images (n, h, w) or (n, h, w, c)
-    y : (n,) array of class labels
-    test_classes : labels
-        Classes that no training sees.
-    contenders : names, optional
-        Of :data:`CONTENDERS`; None: all.
-    budget : Budget, optional
-    seed : int
-        Of weights, batches and the held-out training classes.
-
-    Notes
-    -----
-    Time: (settings + 1) · steps training steps for each contender. Independent of each other: run them in parallel by
-    calling with one name at a time.
-    """
-    budget = Budget() if budget is None else budget
-    points, y = check_network_points(X, "X"), np.asarray(y)
-    test = np.isin(y, list(test_classes))
-    codes = np.where(test, -1, np.unique(y, return_inverse=True)[1])
-    results = []
-    for name in CONTENDERS if contenders is None else contenders:
-        contender = CONTENDERS[name]
-        (settings, score), *_ = tune(contender, points, codes, budget, seed)
-        learner = train_contender(contender, settings, points, codes, budget, seed)
-        judged = judge(learner, points[test], np.unique(y[test], return_inverse=True)[1])
-        results.append(Result(name, seed, dict(settings), score, **judged))
-    return results
-
-
-def as_rows(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """Results as plain dictionaries, for JSON."""
-    return [asdict(result) for result in results]
+def penultimate(learner: Learner, points: NDArray[Any]) -> NDArray[np.float32]:
+    """Features (n, d) that a trained network computes before its last layer."""
+    layers: Any = learner.network
+    return embed(Learner(learner.inputs, nn.Sequential(*layers[:-1]), Unchanged()), points)

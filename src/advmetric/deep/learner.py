@@ -15,7 +15,7 @@ from .head import AMLHead
 from .inputs import load_rows, statistics
 from .training import seeded
 
-__all__ = ["Learner", "Settings", "choose_device", "embed"]
+__all__ = ["Learner", "Settings", "Unchanged", "choose_device", "embed"]
 
 _BLOCK = 512
 
@@ -111,6 +111,14 @@ def _head(settings: Settings, n_features: int) -> AMLHead:
         scale=settings.scale,
         normalize=settings.normalize,
     )
+
+
+class Unchanged(nn.Module):
+    """A criterion whose embeddings are the features themselves, for a network that is only applied."""
+
+    def transform(self, features: Tensor) -> Tensor:
+        """The features."""
+        return features
 
 
 def embed(learner: nn.Module, points: NDArray[Any]) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from .batches import Batch, Batches
 from .checkpoint import prefixed, read_tensors, without_prefix, write_tensors
 
-__all__ = ["Checkpoint", "Plan", "Progress", "seeded", "train"]
+__all__ = ["Checkpoint", "Plan", "Progress", "one_thread", "seeded", "train"]
 
 State = dict[str, Tensor]
 
@@ -182,6 +182,17 @@ def _optimizer(learner: nn.Module, plan: Plan) -> torch.optim.AdamW:
         [{"params": group, "weight_decay": decay, "factor": factor} for (decay, factor), group in groups.items()],
         lr=plan.lr,
     )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch with one thread inside: the bits of a result depend on their number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager
