@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
 from advmetric import MetricIndex
@@ -172,8 +175,7 @@ def test_thresholds_can_be_chosen(model, table, pairs):
 def test_neighbours_by_the_index(model, table):
     X, _ = table
     h = model.transform(X)
-    # pytorch-metric-learning replaces methods of faiss by some that lack arguments; see NOTES.md.
-    distances, nearest = MetricIndex(model.get_metric(), engine="sklearn").add(h).query(h[:4], k=2)
+    distances, nearest = MetricIndex(model.get_metric()).add(h).query(h[:4], k=2)
     assert nearest[:, 0].tolist() == [0, 1, 2, 3]
     np.testing.assert_allclose(distances[0, 1], model.pair_distance(X[[[0, nearest[0, 1]]]])[0], rtol=1e-4)
 
@@ -188,6 +190,73 @@ def test_clone_and_parameters():
     assert copy.backbone is not model.backbone
     assert copy.set_params(beta=2.0).beta == 2.0
     assert "DeepAML" in repr(copy)
+
+
+class TransformOnly(DeepAML):
+    """DeepAML without what takes pairs."""
+
+    predict = predict_proba = decision_function = property(doc="hidden")
+
+
+PREDICT = "predict, predict_proba and decision_function take pairs of points, not points"
+NOT_APPLICABLE = dict.fromkeys(
+    [
+        "check_n_features_in_after_fitting",
+        "check_estimators_dtypes",
+        "check_dtype_object",
+        "check_estimators_nan_inf",
+        "check_estimators_pickle",
+        "check_f_contiguous_array_estimator",
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+        "check_dict_unchanged",
+        "check_fit_idempotent",
+        "check_fit2d_predict1d",
+    ],
+    PREDICT,
+)
+"""Checks of scikit-learn that do not apply to DeepAML: they pass points to ``predict``."""
+CHECKED = {"epochs": 1, "embedding": 4, "batch_size": 16, "early_stopping": False}
+
+
+@pytest.mark.parametrize("estimator_type", [DeepAML, TransformOnly])
+def test_scikit_learns_checks_pass_but_those_that_predict_from_points(estimator_type):
+    expected = NOT_APPLICABLE if estimator_type is DeepAML else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of checks that are skipped
+        results = check_estimator(
+            estimator_type(**CHECKED), expected_failed_checks=expected, on_skip=None, on_fail=None
+        )
+    failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
+    assert not failed
+    if estimator_type is DeepAML:
+        assert {result["check_name"] for result in results if result["status"] == "xfail"} == set(NOT_APPLICABLE)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(table):
+    X, y = table
+    model = DeepAML(**SMALL).fit(X, y)
+    before, h = dict(vars(model)), model.transform(X)
+    with pytest.raises(FloatingPointError, match="lower lr"):
+        model.set_params(lr=1e30).fit(X[:, :5], y % 3)
+    model.set_params(lr=1e-3)
+    assert all(vars(model)[name] is value for name, value in before.items() if name.endswith("_"))
+    np.testing.assert_array_equal(model.transform(X), h)
+
+
+def test_every_parameter_has_its_constraint():
+    assert set(DeepAML._constraints) == set(DeepAML().get_params())
+    with pytest.raises(TypeError, match="normalize must be True or False"):
+        DeepAML(normalize=1).fit([[0.0]], [0])
+    with pytest.raises(ValueError, match="amp='on' must be"):
+        DeepAML(amp="on").fit([[0.0]], [0])
+
+
+def test_a_grid_search_tunes_the_adversary(table):
+    X, y = table
+    search = GridSearchCV(DeepAML(**SMALL), {"alpha": [0.0, 1.0]}, cv=StratifiedKFold(2)).fit(X, y)
+    assert set(search.cv_results_["param_alpha"]) == {0.0, 1.0}
+    assert np.isfinite(search.best_score_)
 
 
 def test_in_a_pipeline(table):
@@ -367,8 +436,10 @@ def test_bad_data_are_named(table, pairs):
 
 
 def test_points_of_another_shape_are_refused(model, table):
-    with pytest.raises(ValueError, match=r"expecting \(10,\)"):
+    with pytest.raises(ValueError, match="has 9 features, but DeepAML is expecting 10"):
         model.transform(table[0][:, :9])
+    with pytest.raises(ValueError, match=r"shape \(1, 5, 2\), but the network is expecting \(10,\)"):
+        model.transform(table[0][:3].reshape(3, 5, 2))
     with pytest.raises(ValueError, match="no preprocessor"):
         model.pair_distance([[0, 1]])
 

@@ -36,8 +36,14 @@ def check_network_points(X: Any, name: str, expected: tuple[int, ...] | None = N
         raise TypeError(f"Sparse data was passed for {name}, but a network needs dense data; use {name}.toarray().")
     reject_non_numbers(X, name)
     points = np.asarray(X.detach().cpu() if isinstance(X, Tensor) else X)
+    for size, what in (
+        (len(points) if points.ndim else 1, "sample"),
+        (points.shape[-1] if points.ndim else 1, "feature"),
+    ):
+        if size == 0:
+            raise ValueError(f"Found array with 0 {what}(s) (shape={points.shape}) while a minimum of 1 is required.")
     if points.ndim not in (2, 3, 4) or 0 in points.shape:
-        hint = f" For one image, pass {name}[None]." if points.ndim == 1 else ""
+        hint = f" Reshape your data: for one point, pass {name}[None]." if points.ndim == 1 else ""
         raise ValueError(
             f"{name} must be a table (n, d) or images (n, h, w) or (n, h, w, c), got {points.shape}.{hint}"
         )
@@ -63,6 +69,10 @@ def check_network_points(X: Any, name: str, expected: tuple[int, ...] | None = N
         points = points[:, None]
     elif points.ndim == 4:
         points = points.transpose(0, 3, 1, 2)
+    if expected is not None and points.ndim == 2 and len(expected) == 1 and points.shape[1:] != expected:
+        raise ValueError(
+            f"{name} has {points.shape[1]} features, but DeepAML is expecting {expected[0]} features as input."
+        )
     if expected is not None and points.shape[1:] != expected:
         raise ValueError(f"{name} has points of shape {points.shape[1:]}, but the network is expecting {expected}.")
     return points

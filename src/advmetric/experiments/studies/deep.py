@@ -179,7 +179,7 @@ def section(records: Sequence[Record]) -> Section:
         blocks += [Heading(f"{dataset} ({len({r.task.trial for r in here})} trials)"), _table(here)]
         answers += _against_library(dataset, here)
     answers += _adversary(kept)
-    return Section("Deep AML", [*blocks, *map(Paragraph, answers)], answers)
+    return Section("Deep AML", blocks, answers)
 
 
 def _paired(records: Sequence[Record]) -> list[Record]:
@@ -208,12 +208,6 @@ def _table(records: Sequence[Record]) -> Table:
     return Table(["method", *SCORES.values(), "seconds"], rows)
 
 
-def _difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> str:
-    gap = first - second
-    error = f" ± {gap.std(ddof=1) / np.sqrt(len(gap)):.3f}" if len(gap) > 1 else ""
-    return f"{gap.mean():+.3f}{error}"
-
-
 def _against_library(dataset: str, records: Sequence[Record]) -> list[str]:
     """Return one sentence: AML, with the loss that is better on held-out training classes, beside the best other loss.
 
@@ -226,12 +220,17 @@ def _against_library(dataset: str, records: Sequence[Record]) -> list[str]:
     mine = max(ours, key=lambda m: values_of(records, "validation_auc", method=m).mean())
     auc = {m: values_of(records, "auc", method=m) for m in (mine, *others)}
     best = max(others, key=lambda m: auc[m].mean())
-    spread = float(auc[best].std(ddof=1)) if len(auc[best]) > 1 else 0.0
-    as_good = auc[mine].mean() >= auc[best].mean() - spread
-    return [
+    found = (
         f"Deep AML, {dataset}: {mine} has AUC {mean_and_sd(auc[mine])}, the best loss of pytorch-metric-learning "
-        f"({best}) {mean_and_sd(auc[best])}: AML is {'' if as_good else 'not '}at least as good within one standard "
-        f"deviation; paired difference {_difference(auc[mine], auc[best])} (standard error)."
+        f"({best}) {mean_and_sd(auc[best])}"
+    )
+    gap = auc[mine] - auc[best]
+    if len(gap) < 2:
+        return [f"{found}: a difference of {gap.mean():+.3f} in one trial, which decides nothing."]
+    as_good = gap.mean() >= -auc[best].std(ddof=1)
+    return [
+        f"{found}: AML is {'' if as_good else 'not '}at least as good within one standard deviation; paired difference "
+        f"{gap.mean():+.3f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.3f} (standard error)."
     ]
 
 
@@ -248,11 +247,11 @@ def _adversary(records: Sequence[Record]) -> list[str]:
     gap = np.concatenate(gaps)
     error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.inf
     verdict = "helps" if gap.mean() > 0 else "does not help"
-    clear = "" if abs(gap.mean()) > 2 * error else ", but not beyond two standard errors"
-    if gap.mean() <= 0:
-        clear = "" if abs(gap.mean()) > 2 * error else " (no difference beyond two standard errors)"
-    shown = f"{gap.mean():+.4f}" + (f" ± {error:.4f}" if np.isfinite(error) else "")
-    return [f"The adversary {verdict} deep AML on average: AUC {shown} over {len(gap)} pairs of runs{clear}."]
+    clear = "beyond" if abs(gap.mean()) > 2 * error else "within"
+    return [
+        f"The adversary {verdict} deep AML on average: AUC {gap.mean():+.4f} ± {error:.4f} (standard error) over "
+        f"{len(gap)} pairs of runs with and without it; {clear} two standard errors of no difference."
+    ]
 
 
 STUDY = Study("deep", "deep", tasks, run, section, missing)
