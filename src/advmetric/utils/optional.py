@@ -18,6 +18,7 @@ _EXTRAS = {
     "markupsafe": "report",
     "matplotlib": "plots",
     "numba": "fast",
+    "openpyxl": "tables",
     "ot": "ot",
     "pandas": "tables",
     "PIL": "vision",

@@ -35,7 +35,11 @@ def parse_params(method: Method, given: Sequence[str]) -> dict[str, Any]:
     for item in given:
         name, equals, text = item.partition("=")
         if not equals:
-            raise UsageError(f"{item!r} is not NAME=VALUE, such as {known[0] if known else 'name'}=1", "--param")
+            default = method.estimator().get_params().get(item) if item in known else None
+            example = f"{item}={1 if default is None else default}" if item in known else "NAME=VALUE"
+            why = f"{item} needs a value" if item in known else f"{item!r} is not NAME=VALUE"
+            hint = "" if item in known else did_you_mean(item, known)
+            raise UsageError(f"{why}: --param {example}.{hint}", "--param")
         if name not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
             raise UsageError(
