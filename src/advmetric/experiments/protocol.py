@@ -14,8 +14,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
-from advmetric.algorithms.amlcv import AMLCV
-from advmetric.algorithms.registry import Method, methods
+from advmetric.algorithms.registry import SEARCH, Method, methods
 from advmetric.datasets import load_dataset
 from advmetric.learners.tuning import NeighborScorer, best_params
 from advmetric.metric.knn import knn_predict
@@ -126,10 +125,9 @@ class NCA(NeighborhoodComponentsAnalysis):
 def contenders() -> dict[str, Method]:
     """Return the methods of the library, scikit-learn's NCA and AMLCV."""
     nca = Method("NCA", NCA, "Goldberger et al. Neighbourhood Components Analysis. NIPS 2004", "scikit-learn's")
-    search = Method("AMLCV", AMLCV, "this library: the loss and its parameters by cross-validation", "derived here")
     found = list(methods())
     place = [method.name for method in found].index("AML")
-    return {method.name: method for method in (*found[:place], nca, *found[place:], search)}
+    return {method.name: method for method in (*found[:place], nca, *found[place:], SEARCH)}
 
 
 def make_learner(method: Method, params: Mapping[str, Any], *, pairs: int | None, random_state: int) -> Any:
