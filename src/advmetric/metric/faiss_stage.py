@@ -95,12 +95,20 @@ def search(
     parameters = faiss.SearchParametersPreTransform(index_params=settings) if settings else None
     if isinstance(stage, faiss.IndexFlat) and len(queries) >= 20:
         return _search_flat(index, queries, k)
-    squares, indices = index.search(queries, k, params=parameters)
+    squares, indices = _numpy_search(index)(queries, k, params=parameters)
     # Cells with fewer than k points together, or a graph in pieces: such queries look at every point.
     short = np.flatnonzero(indices[:, -1] < 0)
     if len(short):
-        squares[short], indices[short] = everywhere.search(transform(index, queries[short]), k, params=every)
+        squares[short], indices[short] = _numpy_search(everywhere)(transform(index, queries[short]), k, params=every)
     return squares, indices
+
+
+def _numpy_search(index: Any) -> Any:
+    """Return the search method of NumPy arrays.
+
+    faiss.contrib.torch_utils replaces ``search`` by one that takes tensors too but no ``params``, and keeps this one.
+    """
+    return getattr(index, "search_numpy", index.search)
 
 
 def _search_flat(index: Any, queries: Single, k: int) -> tuple[Matrix, Indices]:
@@ -114,7 +122,7 @@ def _search_flat(index: Any, queries: Single, k: int) -> tuple[Matrix, Indices]:
 
     def one(share: Single) -> tuple[Matrix, Indices]:
         faiss.omp_set_num_threads(1)  # OpenMP keeps this number for each thread of the caller by itself
-        return index.search(share, k)
+        return _numpy_search(index)(share, k)
 
     with _matrix_products(), ThreadPoolExecutor(len(shares)) as pool:
         found = list(pool.map(one, shares))
