@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One process per core, each with one BLAS thread: threads of several processes would compete.
 TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: reproduce test test-slow test-kernels lint bench docs dist clean help
+.PHONY: reproduce test test-slow fuzz test-kernels lint bench docs dist clean help
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,6 +28,9 @@ test: $(VENV)/.dev  ## run the tests
 
 test-slow: $(VENV)/.dev  ## run the slow tests too (minutes)
 	$(TEST) -m "slow or not slow"
+
+fuzz: $(VENV)/.dev  ## 5 000 random fits and 2 000 damaged files of each kind (minutes)
+	$(TEST) -m "slow or not slow" tests/end_to_end/test_fuzz.py
 
 test-kernels: $(VENV)/.dev  ## run the tests that rounding can upset, under two more kernels of OpenBLAS
 	OPENBLAS_CORETYPE=Haswell $(TEST) -m "numerical and not slow"

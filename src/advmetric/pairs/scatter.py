@@ -137,7 +137,8 @@ def all_pairs_scatter(X: Matrix, y: NDArray) -> Scatter:
     classes, code, sizes = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y has only one class ({classes.tolist()[0]!r}), so there is no dissimilar pair; at least two classes are needed."
+            f"y has only one class ({classes.tolist()[0]!r}), so there is no dissimilar pair; at least two classes are "
+            "needed."
         )
     if sizes.max() < 2:
         raise ValueError("every class in y has only one member, so there is no similar pair to learn from.")
