@@ -171,5 +171,5 @@ class Survey:
         if constant:
             names = ", ".join(map(repr, constant[:10])) + (f" and {len(constant) - 10} more" if constant[10:] else "")
             plural = "columns have" if len(constant) > 1 else "column has"
-            said.append(f"{len(constant)} {plural} the same value in every row and tell nothing apart: {names}.")
+            said.append(f"{len(constant)} {plural} the same value in every row, which is of no use: {names}.")
         return said
