@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# A process a core, each with one BLAS thread: threads of several processes would only get in each other's way.
+# One process per core, each with one BLAS thread: threads of several processes would compete.
 TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 .PHONY: reproduce test test-slow test-kernels lint bench clean help

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, Tags
 
+from advmetric.linalg.norms import squares_are_finite
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.optimize.result import Result
 from advmetric.pairs.data import Pairs, Samples
@@ -149,7 +150,7 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             try:
                 components = self._learn(data, **extra)
-                if all_finite(components):
+                if all_finite(components) and squares_are_finite(components):
                     return components
             except (np.linalg.LinAlgError, FloatingPointError, OverflowError) as error:
                 cause = error

@@ -221,9 +221,14 @@ def _index_view(learner: Any, pairs: Any, partial: bool) -> Pairs:
 def _look_up(learner: Any, rows: NDArray[np.integer], name: str) -> Matrix:
     """Return the points that row numbers refer to."""
     if callable(learner.preprocessor):
-        points = check_array(learner.preprocessor(rows), dtype=FLOATS, ensure_all_finite=False)
-        if len(points) != len(rows):
-            raise ValueError(f"preprocessor returned {len(points)} points for {len(rows)} row numbers.")
+        given = learner.preprocessor(rows)
+        shape = np.shape(given)
+        if len(shape) != 2 or shape[0] != len(rows):
+            raise ValueError(
+                f"preprocessor returned shape {shape} for {len(rows)} row numbers; ({len(rows)}, d) is needed."
+            )
+        reject_non_numbers(given, "preprocessor")
+        points = check_array(given, dtype=FLOATS, ensure_all_finite=False, input_name="preprocessor")
         reject_nonfinite(points, "preprocessor")
         found: Matrix = points
         return found

@@ -32,6 +32,7 @@ __all__ = [
     "Search",
     "best_params",
     "expand_grid",
+    "group_candidates",
     "make_folds",
     "make_scorer",
     "score_candidates",
@@ -119,6 +120,19 @@ def expand_grid(grid: Mapping[str, Sequence[Any]], thin: int = 1) -> list[Params
     """
     values = [list(options)[::thin] for options in grid.values()]
     return [dict(zip(grid, combination, strict=True)) for combination in product(*values)]
+
+
+def group_candidates(candidates: Sequence[Params], free: Sequence[str]) -> list[list[int]]:
+    """Return groups of candidates (by position) that differ in the free parameters only.
+
+    >>> group_candidates([{"t": 0, "a": 1}, {"t": 1, "a": 1}, {"t": 0, "a": 2}], free=("a",))
+    [[0, 2], [1]]
+    """
+    groups: dict[str, list[int]] = {}
+    for index, params in enumerate(candidates):
+        shared = sorted((name, repr(value)) for name, value in params.items() if name not in free)
+        groups.setdefault(repr(shared), []).append(index)
+    return list(groups.values())
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
+from advmetric.linalg.norms import row_norms
 from advmetric.linalg.spd import symmetrize
 from advmetric.pairs.data import Pairs
 from advmetric.utils.archive import read_archive, write_archive
@@ -21,6 +22,9 @@ from advmetric.utils.validation import all_finite
 from .threshold import similar_probability
 
 __all__ = ["Mahalanobis"]
+
+_UNDERFLOW = 1e-300
+"""Entries of M below this may have lost digits to underflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,26 +87,47 @@ class Mahalanobis:
     @property
     def matrix(self) -> Matrix:
         """M = LᵀL, symmetric and positive semi-definite."""
-        M: Any = self.components.T @ self.components
-        return symmetrize(M.toarray() if issparse(M) else M)
+        product: Any = self.components.T @ self.components
+        M = symmetrize(product.toarray() if issparse(product) else product)
+        if 0.0 < np.max(np.abs(M)) < _UNDERFLOW:
+            # Products are rounded to multiples of the smallest number; a larger diagonal makes up for that.
+            M[np.diag_indices_from(M)] += self.components.shape[0] * len(M) * np.finfo(float).smallest_subnormal
+        return M
 
     def transform(self, X: Matrix) -> Matrix:
         """Map points to the space in which the distance is Euclidean: X Lᵀ, of the library and device of X."""
         if is_array_api(X):
             return X @ namespace(X).astype(convert_like(self.dense_components, X), X.dtype).T
         dtype = X.dtype if X.dtype == np.float32 else np.float64
-        embedded: Any = X @ self.components.T.astype(dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            embedded: Any = X @ self.components.T.astype(dtype, copy=False)
+            if not all_finite(embedded):  # intermediate products overflow before the result does
+                embedded = _finite_product(X, self.components.T).astype(dtype)
+        if not all_finite(embedded):
+            raise ValueError(f"the embedding of X is out of the range of {np.dtype(dtype)}; rescale the features of X.")
         return embedded.toarray() if issparse(embedded) else embedded
 
     def pair_distance(self, pairs: Pairs) -> Vector:
-        """Distances of the pairs, by blocks; exactly 0 for a point and itself."""
+        """Distances of the pairs, by blocks; exactly 0 for a point and itself.
+
+        Raises
+        ------
+        ValueError
+            If a distance is larger than floating-point numbers go.
+        """
         if is_array_api(pairs.X):
             xp, L = namespace(pairs.X), convert_like(self.dense_components, pairs.X)
-            return xp.concat([xp.linalg.vector_norm(V @ L.T, axis=1) for _, V in pairs.differences()])
+            return xp.concat([row_norms(V @ L.T) for _, V in pairs.differences()])
         distances = np.empty(len(pairs))
-        for block, V in pairs.differences(dense=False):
-            Z: Any = V @ self.components.T
-            distances[block] = np.sqrt(Z.multiply(Z).sum(axis=1) if issparse(Z) else np.einsum("ij,ij->i", Z, Z))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for block, V in pairs.differences(dense=False):
+                distances[block] = row_norms(V @ self.components.T)
+        if not all_finite(distances):
+            place = int(np.argmin(np.isfinite(distances)))
+            raise ValueError(
+                f"pair {place} is too far apart: its distance is out of the range of floating-point numbers. "
+                "Rescale the features, for example with sklearn.preprocessing.StandardScaler."
+            )
         return distances
 
     def probability(self, distances: Vector) -> Vector:
@@ -113,9 +138,10 @@ class Mahalanobis:
 
     def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
         """Return the distance of two vectors of length d, given as arrays or lists, also of shape (1, d)."""
-        z = self.components @ (self._vector(u, "u") - self._vector(v, "v"))
-        square = float(z @ z)
-        return square if squared else float(np.sqrt(square))
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = self.components @ (self._vector(u, "u") - self._vector(v, "v"))
+            distance = row_norms(z[None, :])[0]
+            return float(distance**2 if squared else distance)
 
     def _vector(self, values: ArrayLike, name: str) -> Vector:
         d = self.components.shape[1]
@@ -150,3 +176,13 @@ class Mahalanobis:
         components: Any = self.components
         dense: Matrix = components.toarray() if issparse(components) else components
         return dense
+
+
+def _finite_product(X: Any, R: Any) -> Matrix:
+    """Return X @ R in double precision, with both scaled so that no intermediate sum overflows."""
+    left, right = (part.toarray() if issparse(part) else part for part in (X, R))
+    left, right = left.astype(np.float64), right.astype(np.float64)
+    unit, size = float(np.abs(left).max()) or 1.0, float(np.abs(right).max()) or 1.0
+    product: Matrix = (left / unit) @ (right / size)
+    # The factors one after the other: their own product may be out of range where the result is not.
+    return product * unit * size

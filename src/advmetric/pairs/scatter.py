@@ -18,13 +18,16 @@ from scipy.sparse import csr_array
 from advmetric.linalg.centring import near_origin
 from advmetric.linalg.sparse import weighted_gram
 from advmetric.utils.arrays import convert_like, namespace, representation
-from advmetric.utils.typing import Indices, Matrix
+from advmetric.utils.typing import Indices, Matrix, Vector
 
 from .class_statistics import PointStatistics, Within, class_scatter
 from .data import BLOCK_BYTES, Pairs, Scatter
 from .tiles import tiled_pair_sums
 
 __all__ = ["all_pairs_scatter", "pair_sums", "pairs_scatter"]
+
+_CANCELLATION = 1e-10
+"""A spread below this part of the second moment has lost most of its digits."""
 
 
 def pairs_scatter(pairs: Pairs) -> Scatter:
@@ -59,9 +62,37 @@ def _sum_of_differences(pairs: Pairs) -> Matrix:
 
 
 def _dense_pair_sums(pairs: Pairs) -> tuple[Matrix, Matrix]:
-    if len(pairs) > 2 * len(pairs.X):
-        return tiled_pair_sums(near_origin(pairs.X), pairs.left, pairs.right, pairs.labels)
-    return _by_kind(pairs, _sum_of_differences)
+    if len(pairs) <= 2 * len(pairs.X):
+        return _by_kind(pairs, _sum_of_differences)
+    X = near_origin(pairs.X)
+    sums = tiled_pair_sums(X, pairs.left, pairs.right, pairs.labels)
+    for label, total in zip((1, -1), sums, strict=True):
+        _mend_pair_sums(total, np.einsum("i,ij,ij->j", _degree(pairs, label), X, X), pairs, label)
+    return sums
+
+
+def _degree(pairs: Pairs, label: int) -> Vector:
+    """Return how often each point occurs in the pairs of one kind."""
+    chosen, n = pairs.labels == label, pairs.X.shape[0]
+    degree = np.bincount(pairs.left[chosen], minlength=n) + np.bincount(pairs.right[chosen], minlength=n)
+    return degree.astype(float)
+
+
+def _cancelled(total: Matrix, moments: Vector) -> Indices:
+    """Return the features whose spread is a small difference of large second moments, so that its digits are lost."""
+    return np.flatnonzero((moments > 0.0) & (np.diagonal(total) <= _CANCELLATION * moments))
+
+
+def _mend_pair_sums(total: Matrix, moments: Vector, pairs: Pairs, label: int) -> None:
+    """Sum the rows and columns of features that cancelled again, from the differences of the pairs of one kind."""
+    lost = _cancelled(total, moments)
+    if not len(lost):
+        return
+    exact = np.zeros((len(lost), total.shape[1]))
+    for _, V in pairs.take(np.flatnonzero(pairs.labels == label)).differences():
+        exact += V[:, lost].T @ V
+    total[lost, :] = exact
+    total[:, lost] = exact.T
 
 
 def _sparse_pair_sums(pairs: Pairs) -> tuple[Matrix, Matrix]:
@@ -76,7 +107,10 @@ def _sparse_pair_sums(pairs: Pairs) -> tuple[Matrix, Matrix]:
         graph = csr_array((np.ones(len(part)), (left, right)), shape=(n, n))
         degree = np.bincount(left, minlength=n) + np.bincount(right, minlength=n)
         crossed = (X.T @ (graph @ X)).toarray()
-        return weighted_gram(X, degree, BLOCK_BYTES) - crossed - crossed.T
+        gram = weighted_gram(X, degree, BLOCK_BYTES)
+        total: Matrix = gram - crossed - crossed.T
+        _mend_pair_sums(total, np.diagonal(gram), part, int(part.labels[0]))
+        return total
 
     return _by_kind(pairs, scatter)
 
@@ -103,7 +137,7 @@ def all_pairs_scatter(X: Matrix, y: NDArray) -> Scatter:
     classes, code, sizes = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y has only one class ({classes[0]!r}), so there is no dissimilar pair; at least two classes are needed."
+            f"y has only one class ({classes.tolist()[0]!r}), so there is no dissimilar pair; at least two classes are needed."
         )
     if sizes.max() < 2:
         raise ValueError("every class in y has only one member, so there is no similar pair to learn from.")
@@ -145,8 +179,8 @@ def _from_rows(X: Any, means: Any, code: Indices) -> tuple[Within, Matrix]:
 def _sparse_classes(X: Any, code: Indices, sizes: Indices) -> tuple[Within, Matrix]:
     """The scatter of a class is its second moment about 0 less that of its mean.
 
-    A sparse feature has most of its second moment in its variance, so that little cancels. Where all of it cancels (a
-    feature that is constant within the classes), what is left is rounding, and is set to 0.
+    A sparse feature has most of its second moment in its variance, so that little cancels. Features of which nearly all
+    cancels (they are all but constant within the classes) are summed again, about the means of the classes.
     """
     X = near_origin(X)
     n = X.shape[0]
@@ -155,11 +189,21 @@ def _sparse_classes(X: Any, code: Indices, sizes: Indices) -> tuple[Within, Matr
 
     def within(weights: NDArray[Any]) -> Matrix:
         gram = weighted_gram(X, weights[code], BLOCK_BYTES)
-        scatter = gram - (means.T * (weights * sizes)) @ means
-        rounding = np.diagonal(scatter) <= 8.0 * np.sqrt(n) * np.finfo(float).eps * np.diagonal(gram)
-        scatter[rounding, :] = 0.0
-        scatter[:, rounding] = 0.0
-        return scatter
+        total: Matrix = gram - (means.T * (weights * sizes)) @ means
+        lost = _cancelled(total, np.diagonal(gram))
+        columns = X.tocsc() if len(lost) else None
+        step = max(1, BLOCK_BYTES // (8 * n))
+        for start in range(0, len(lost), step):
+            features = lost[start : start + step]
+            rows = columns[:, features].toarray() - means[:, features][code]
+            # What the sum of many equal numbers rounds off is no spread; the mean of a class is then off by it.
+            rows[np.abs(rows) <= 8.0 * np.finfo(float).eps * np.sqrt(n) * np.abs(means[:, features][code])] = 0.0
+            weighted = rows * weights[code][:, None]
+            exact = (X.T @ weighted).T
+            exact[:, features] = weighted.T @ rows
+            total[features, :] = exact
+            total[:, features] = exact.T
+        return total
 
     return within, means
 

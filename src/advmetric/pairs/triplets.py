@@ -6,6 +6,7 @@ Searches go through the points by blocks: an n×n matrix is never held.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -33,13 +34,22 @@ PAIR_BYTES = 1 << 20
 
 
 def centred(X: Matrix) -> tuple[Matrix, float]:
-    """Points with mean 0 and entries up to 1 (so that no square over- or underflows), and what they were divided by."""
+    """Points with mean 0 and entries up to 1 (so that no square over- or underflows), and what they were divided by.
+
+    Raises
+    ------
+    OverflowError
+        If points are farther from their mean than floating-point numbers go.
+    """
     points = X.astype(np.float64, order="C")
+    # Sums of the largest numbers overflow, so scale first; a power of two changes no digit.
+    exponent = int(np.frexp(np.abs(points).max())[1]) - 1
+    points = np.ldexp(points, -exponent)
     points -= points.mean(axis=0)
-    scale = float(np.abs(points).max())
-    if scale > 0.0:
-        points /= scale
-    return points, scale
+    spread = float(np.abs(points).max())
+    if spread > 0.0:
+        points /= spread
+    return points, math.ldexp(spread, exponent)
 
 
 def squared_norms(X: Matrix) -> Vector:
@@ -177,7 +187,7 @@ class Impostors:
 
     @property
     def keys(self) -> Indices:
-        """One number a pair, ascending: anchor · n + point."""
+        """One number per pair, ascending: anchor · n + point."""
         return self.anchors * (len(self.start) - 1) + self.points
 
     def union(self, other: Impostors) -> Impostors:
@@ -199,7 +209,7 @@ class Impostors:
         return csr_array((weights[kept], self.points[kept], start), shape=(n, n))
 
     def sum_by_anchor(self, values: Matrix) -> Matrix:
-        """Sum the rows of values, one a pair, over the pairs of each anchor: (n, …) from (N, …)."""
+        """Sum the rows of values, one per pair, over the pairs of each anchor: (n, …) from (N, …)."""
         n, size = len(self.start) - 1, len(self)
         totals: Matrix = csr_array((np.ones(size), np.arange(size), self.start), shape=(n, size)) @ values
         return totals

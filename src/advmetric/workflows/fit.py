@@ -1,4 +1,4 @@
-"""Tune, fit, judge and refit: from samples to a metric with an honest number beside it."""
+"""Tune, fit, judge and refit: from samples to a metric with its score on held-out data."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def _gathered(parts: Parts, standardize: bool, seed: int) -> tuple[list[Any], Ve
                 gathered = gathered or [PointStatistics.empty(X.shape[1], part.labels[:0])]
                 gathered[0].update(X, part.labels)
             else:
-                # One number a pair, so that a pair is in the same fold however the file is cut.
+                # One number per pair, so that a pair is in the same fold however the file is cut.
                 fold = (_FOLDS * random.random(len(part.pairs))).astype(np.intp)
                 for k in range(_FOLDS):
                     found = PairStatistics.of(part.pairs.take(fold == k))

@@ -36,8 +36,9 @@ class DRML(MetricLearner):
     ----------
     n_components : int, optional
         p; None for all d. The authors try d/4, d/2, 3d/4 and d.
-    lam : float > 0, default=1e-3
-        Pull of M towards the identity.
+    lam : float > 0, default=1e-2
+        Pull of M towards the identity. The pull is a sum over the p directions, while the loss is an average over
+        pairs of unit mean square: with lam = 1e-3 the metric overfits where there are many features (see Notes).
     beta : float > 0, default=1.0
         Sharpness of the loss. It is linear for small β (then W maximises a difference of between- and within-class
         scatter); for large β far dissimilar pairs no longer count and W turns to where similar pairs agree.
@@ -70,6 +71,11 @@ class DRML(MetricLearner):
     and 160 at 20 000 pairs. Isolet (6 238 × 617, 650 000 pairs): 50 iterations, 610 s and 0.5 GB on two cores that
     others used as well.
 
+    The default of lam was chosen by 3-fold cross-validation on training parts: over seven sets (digits, wine, vehicle,
+    breast-cancer, german-credit, image-segment, letters; standardised), the error of 5-NN divided by that of Euclidean
+    has the geometric mean 0.98 for 3e-3, 0.95 for 1e-2 and 3e-2. A former default, 1e-3, is better on vehicle (0.24
+    against 0.27) and worse on digits (0.050 against 0.031; Euclidean 0.034): tune lam where that matters.
+
     Certainty: problem and geometry from the paper's text, where two slips are mended: the W part of the
     Riemannian gradient is half of what is printed, and with the right sign in Theorem 2 the gradient is
     horizontal. The averaging and the default of β are ours. The authors' conjugate gradients are replaced by a
@@ -94,7 +100,7 @@ class DRML(MetricLearner):
         self,
         *,
         n_components: int | None = None,
-        lam: float = 1e-3,
+        lam: float = 1e-2,
         beta: float = 1.0,
         average: bool = True,
         pairs: Any = "random",

@@ -51,7 +51,7 @@ def evaluate(
 
     Points: the error of 5 nearest neighbours, leave-one-out, or among the rows of --train (leave-one-out as well if
     these are the same rows). Pairs: area under the ROC curve, and accuracy at the threshold saved with the metric;
-    with --train, at the threshold that is best there, for every distance. The numbers are honest only for rows that
+    with --train, at the threshold that is best there, for every distance. The numbers are meaningful only for rows that
     the metric was not fitted on. Of many points, a random sample is judged, and the output says so.
 
     Two Euclidean distances are shown: of the raw features, and of features standardised by --train or else DATA.

@@ -1,4 +1,4 @@
-"""``advmetric fit``: from a file to a saved metric, with an honest number beside it."""
+"""``advmetric fit``: from a file to a saved metric, with its score on held-out data."""
 
 from __future__ import annotations
 
