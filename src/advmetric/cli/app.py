@@ -131,6 +131,7 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     command = typer.main.get_command(app)
     chosen = [argument for argument in arguments if argument != "--debug"] or ["--help"]
+    stdout = sys.stdout
     with warnings.catch_warnings(), _ended_by_sigterm():
         _warn_in_lines()
         try:
@@ -146,15 +147,24 @@ def run(arguments: list[str]) -> int:
             _say("terminated")
             return 143
         except BrokenPipeError:
-            # The reader (`head`, say) has seen enough: say nothing, and nothing more at exit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+            return _reader_gone(sys.stdout)
+        except SystemExit as error:
+            if isinstance(error.__context__, BrokenPipeError):  # which typer turns into exit code 1
+                return _reader_gone(stdout)
+            raise
         except Exception as error:
             if debug:
                 traceback.print_exc()
             message, code = _told(error)
             _say(f"error: {message}")
             return code
+
+
+def _reader_gone(stdout: Any) -> int:
+    """The reader (`head`, say) has seen enough: say nothing, and nothing more at exit either."""
+    sys.stdout = stdout
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+    return 0
 
 
 class _Terminated(BaseException):

@@ -186,8 +186,8 @@ def raw_matrix(table: Table, preparation: Preparation) -> tuple[Matrix, list[str
             if unknown.any():
                 first = text[int(np.argmax(unknown))]
                 notes.append(
-                    f"{table.name}, column {rule.name!r}: {int(unknown.sum())} values are of levels that were not "
-                    f"there in training ({first[:40]!r}); they are encoded as none of them."
+                    f"{table.name}, column {rule.name!r}: {int(unknown.sum())} rows have a level that was not "
+                    f"there in training ({first[:40]!r}); they are encoded as none of those known."
                 )
             missing = text == ""
         if missing.any():

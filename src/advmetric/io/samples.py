@@ -81,26 +81,25 @@ def read_points(
         found = points_of_npz(path, label)
     else:
         table = read_table(path, point_columns(path, label, how, metric), how.form)
-        preparation = _preparation(table, how, metric)
+        preparation, suspicions = _preparation(table, how, metric)
         found = points_of_table(table, label, how, preparation)
+        for sentence in suspicions:
+            warn(f"{table.name}: {sentence}")
         if metric is not None:
             found = replace(found, X=preparation.encode(found.X), preparation=None)
     _check_width(path, found.X.shape[1], metric)
     return found
 
 
-def _preparation(table: Table, how: Reading, metric: Mahalanobis | None) -> Preparation:
-    """The preparation of a metric, or one for the table at hand, with warnings about odd columns."""
+def _preparation(table: Table, how: Reading, metric: Mahalanobis | None) -> tuple[Preparation, list[str]]:
+    """The preparation of a metric, or one for the table at hand, with sentences about odd columns."""
     known = load_preparation(metric)
     if known is not None:
-        return known
+        return known, []
     if metric is not None:
-        return Preparation(tuple(Rule(name) for name in table.features))
+        return Preparation(tuple(Rule(name) for name in table.features)), []
     survey = Survey(how.categories).update(table)
-    found = survey.preparation(fill=how.fill)
-    for sentence in survey.suspicions():
-        warn(f"{table.name}: {sentence}")
-    return found
+    return survey.preparation(fill=how.fill), survey.suspicions()
 
 
 def point_columns(path: Path, label: str | None, how: Reading, metric: Mahalanobis | None = None) -> Choose:
@@ -146,8 +145,10 @@ def read_pairs(
         found = pairs_of_npz(path, label, labelled)
     else:
         table = read_table(path, pair_columns(path, label, how, metric), how.form)
-        preparation = _preparation(stacked(table), how, metric)
+        preparation, suspicions = _preparation(stacked(table), how, metric)
         found = pairs_of_table(table, label if labelled else None, how, preparation)
+        for sentence in suspicions:
+            warn(f"{table.name}: {sentence}")
         if metric is not None:
             pairs = replace(found.pairs, X=preparation.encode(found.pairs.X))
             found = replace(found, pairs=pairs, preparation=None)

@@ -45,7 +45,7 @@ class _Facts:
     sample: list[str] = field(default_factory=list)
 
     def update(self, column: Column, shell: Table, count_levels: bool) -> None:
-        known = column.numbers[~np.isnan(column.numbers)]
+        known = column.numbers[np.isfinite(column.numbers)]  # infinite ones are refused later, with their place
         self.rows += len(column)
         if len(known):
             self._add_numbers(known)
@@ -62,7 +62,7 @@ class _Facts:
     def _add_numbers(self, known: Vector) -> None:
         self.numbers += len(known)
         scale = max(float(np.abs(known).max()), 1.0)
-        mean = float(np.mean(known / scale)) * scale if np.isfinite(scale) else scale
+        mean = float(np.mean(known / scale)) * scale
         self.mean += (mean - self.mean) * (len(known) / self.numbers)
         self.low, self.high = min(self.low, float(known.min())), max(self.high, float(known.max()))
         self.whole = self.whole and bool(np.all(known == np.floor(known)))
@@ -171,5 +171,5 @@ class Survey:
         if constant:
             names = ", ".join(map(repr, constant[:10])) + (f" and {len(constant) - 10} more" if constant[10:] else "")
             plural = "columns have" if len(constant) > 1 else "column has"
-            said.append(f"{len(constant)} {plural} the same value in every row and tell nothing apart: {names}.")
+            said.append(f"{len(constant)} {plural} the same value in every row, which is of no use: {names}.")
         return said

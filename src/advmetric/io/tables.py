@@ -51,7 +51,8 @@ class Table:
 
 def read_table(path: Path, choose: Choose, form: TextFormat | None = None) -> Table:
     """Read a table at once; ``choose`` says which of its columns are features."""
-    return next(iter(read_tables(path, choose, form)))
+    (whole,) = read_tables(path, choose, form)  # to its end, where a quote that is not closed is found
+    return whole
 
 
 def read_tables(

@@ -177,8 +177,10 @@ def tune(
         samples, groups = samples.take(drawn), None if groups is None else groups[drawn]
     folds = folds_of(samples, FOLDS, seed, groups)
     if not folds:
-        few = "every class has one member only" if groups is None else "no fold of groups has two classes on one side"
-        few = "there are not two pairs of each kind" if samples.kind == "pairs" and groups is None else few
+        what = (
+            "pairs of both kinds on either side" if samples.kind == "pairs" else "two rows of one class to learn from"
+        )
+        few = f"no fold has {what}" + ("" if groups is None else ", as groups are kept together")
         raise ValueError(f"too few rows to tune: {few}. Add rows, or give --no-tune.")
     sampled = "" if drawn is None else f" of a random sample of {len(samples):,} rows"
     print(f"Tuning {method.name}: {n} settings, {len(folds)} folds{sampled}.", file=sys.stderr)

@@ -60,8 +60,8 @@ def _split(cv: Any, y: NDArray[np.integer], groups: NDArray | None) -> Any:
 def folds_of(samples: Samples, most: int, seed: int, groups: NDArray | None = None) -> list[Part]:
     """Return up to ``most`` folds (train, test), stratified; fewer where classes or groups are small, none if < 2.
 
-    Folds that cannot be learned from or judged on are left out: those with one class on the side to learn from, or,
-    of pairs, with one kind on either side.
+    Folds that cannot be learned from or judged on are left out: on points, those without two classes, or without two
+    rows of one class, to learn from; on pairs, those without both kinds on both sides.
     """
     y, pairs = samples.labels, samples.kind == "pairs"
     sizes = np.unique(y, return_counts=True)[1]
@@ -75,11 +75,14 @@ def folds_of(samples: Samples, most: int, seed: int, groups: NDArray | None = No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of classes smaller than the number of folds: they may be
         found = list(_split(kind(count, shuffle=True, random_state=seed), y, groups))
-    return [
-        (train, test)
-        for train, test in found
-        if len(np.unique(y[train])) > 1 and len(test) and (not pairs or len(np.unique(y[test])) > 1)
-    ]
+    return [(train, test) for train, test in found if _usable(y[train], y[test], pairs)]
+
+
+def _usable(learned: NDArray[np.integer], judged: NDArray[np.integer], pairs: bool) -> bool:
+    sizes = np.unique(learned, return_counts=True)[1]
+    if pairs:
+        return len(sizes) == 2 and len(np.unique(judged)) == 2
+    return len(judged) > 0 and len(sizes) > 1 and int(sizes.max()) > 1
 
 
 def subsample(samples: Samples, most: int, seed: int) -> Indices | None:
