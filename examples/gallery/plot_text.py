@@ -17,7 +17,7 @@ words = {
     "sailing": "wind sail mast rope anchor harbour tide wave deck boat",
     "gardening": "seed soil prune rose compost water leaf spade hedge lawn",
 }
-common = "the and then with very good day time people make take new".split()
+common = ["the", "and", "then", "with", "very", "good", "day", "time", "people", "make", "take", "new"]
 texts, labels = [], []
 for label, vocabulary in words.items():
     for _ in range(60):
