@@ -1,6 +1,7 @@
 """Sphinx configuration: `make docs` builds the site into docs/_build/html."""
 
 import os
+import re
 import sys
 from importlib.metadata import version as installed_version
 
@@ -54,3 +55,13 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "min_reported_time": 1,
 }
+
+
+def skip_routing(app, what, name, obj, skip, options):
+    """Leave out scikit-learn's methods of metadata routing."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+
+
+def setup(app):
+    """Connect the above."""
+    app.connect("autodoc-skip-member", skip_routing)
