@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 from advmetric.utils.errors import UsageError
 from advmetric.utils.optional import require
@@ -124,7 +124,9 @@ def open_source(path: Path) -> Source:
     if path.exists() and not path.is_file() and not path.is_dir():  # a pipe is read once: keep a copy
         with open(path, "rb") as stream:
             copy = _copied(stream)
-        return Source(path, kind, lambda: _again(copy))
+        source = Source(path, kind, lambda: _again(copy))
+        finalize(source, copy.close)
+        return source
     if compression:
         return Source(path, kind, lambda: _decompressed(path, compression))
     return Source(path, kind, lambda: open(path, "rb"))
@@ -143,6 +145,7 @@ _STDIN: WeakKeyDictionary[Any, IO[bytes]] = WeakKeyDictionary()
 def _standard_input() -> Source:
     if sys.stdin not in _STDIN:
         _STDIN[sys.stdin] = _copied(sys.stdin.buffer)
+        finalize(sys.stdin, _STDIN[sys.stdin].close)
     copy = _STDIN[sys.stdin]
     with _again(copy) as stream:
         start = stream.read(4)
