@@ -113,7 +113,7 @@ def test_the_section_says_whether_aml_is_as_good_and_whether_the_adversary_helps
     noisy = [Record(r.task, r.result | {"auc": r.result["auc"] + 0.01 * rng.normal()}) for r in records(EVEN, trials=8)]
     assert "over 8 trials, not significant (t-test, p = " in deep.section(noisy).answers[1]
     once = deep.section(records(EVEN, trials=1))
-    assert once.answers[1].endswith("over 1 trials, which are too few to tell.")
+    assert once.answers[1].endswith("over 1 trial: too few to tell.")
     assert "in one trial, which decides nothing" in once.answers[0]
 
 

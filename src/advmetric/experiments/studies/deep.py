@@ -178,7 +178,7 @@ def section(records: Sequence[Record]) -> Section:
         if not here:
             continue
         kept += here
-        blocks += [Heading(f"{dataset} ({len({r.task.trial for r in here})} trials)"), _table(here)]
+        blocks += [Heading(f"{dataset} ({_trials(len({r.task.trial for r in here}))})"), _table(here)]
         answers += _against_library(dataset, here)
     answers += _adversary(kept)
     return Section("Deep AML", blocks, answers)
@@ -189,6 +189,10 @@ def _paired(records: Sequence[Record]) -> list[Record]:
     done = [{r.task.trial for r in records if r.task.method == m} for m in {r.task.method for r in records}]
     common = set.intersection(*done)
     return [r for r in records if r.task.trial in common]
+
+
+def _trials(count: int) -> str:
+    return f"{count} trial{'' if count == 1 else 's'}"
 
 
 def _table(records: Sequence[Record]) -> Table:
@@ -254,7 +258,7 @@ def _adversary(records: Sequence[Record]) -> list[str]:
     gap = np.concatenate(gaps)
     found = f"The adversary {'helps' if gap.mean() > 0 else 'does not help'} deep AML on average: AUC {gap.mean():+.4f}"
     if len(gap) < 3:
-        return [f"{found} over {len(gap)} trials, which are too few to tell."]
+        return [f"{found} over {_trials(len(gap))}: too few to tell."]
     error = gap.std(ddof=1) / np.sqrt(len(gap))
     p = ttest_1samp(gap, 0.0).pvalue if error > 0 else 0.0
     clear = "significant" if p < LEVEL else "not significant"
