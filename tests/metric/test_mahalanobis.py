@@ -13,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from advmetric import AML, GMML, Mahalanobis
 from advmetric.pairs.data import Pairs
+from advmetric.utils.archive import write_archive
 
 pytestmark = pytest.mark.numerical
 
@@ -327,3 +328,15 @@ def test_the_calibration_is_saved_and_part_of_the_checksum(tmp_path):
     rewrite(tmp_path / "m.npz", {"calibration": [-1.0, 3.0]})
     with pytest.raises(ValueError, match="was changed after it was saved"):
         Mahalanobis.load(tmp_path / "m.npz")
+
+
+def test_the_preparation_of_columns_is_kept_as_facts(tmp_path):
+    facts = [{"name": "x", "levels": ["a", "b"], "fill": "a"}, {"name": "y", "levels": None, "fill": 0.1}]
+    Mahalanobis(np.eye(2), None, ("x=b", "y"), None, facts).save(tmp_path / "m.npz")
+    assert Mahalanobis.load(tmp_path / "m.npz").preparation == facts
+    with np.load(tmp_path / "m.npz", allow_pickle=False) as archive:
+        assert json.loads(str(archive["header"]))["preparation"] == facts
+    # A file from before there was any.
+    old = {"threshold": None, "feature_names": None, "calibration": None}
+    write_archive(tmp_path / "old.npz", "a metric", old, {"components": np.eye(2)})
+    assert Mahalanobis.load(tmp_path / "old.npz").preparation is None
