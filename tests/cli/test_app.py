@@ -720,6 +720,6 @@ def test_shells_complete_commands_and_methods():
         return run.stdout.split()
 
     assert complete("advmetric eva", 1) == ["evaluate"]
-    assert complete("advmetric fit --method g", 3) == ["GMML"]
+    assert complete("advmetric fit --method G", 3) == ["GMML"]
     page = shell("--help").stdout
     assert b"--install-completion" in page

@@ -83,3 +83,28 @@ def test_the_library_and_npz_files_need_no_tables():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.stdout.strip() == "fine", run.stderr
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.xlsx"])
+def test_damaged_files_end_in_value_errors(tmp_path, name):
+    path = write(tmp_path / name)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    outcomes = set()
+    for _ in range(60):
+        content = bytearray(whole)
+        place = int(rng.integers(len(content)))
+        kind = rng.integers(3)
+        if kind == 0:
+            del content[place:]
+        elif kind == 1:
+            content[place] ^= int(rng.integers(1, 256))
+        else:
+            content[place:place] = bytes(rng.choice(list(b'",\n\0\xff'), 3).tolist())
+        path.write_bytes(content)
+        try:
+            read_table(path, features)
+            outcomes.add("read")
+        except ValueError as error:
+            outcomes.add(f"refused, with the name: {name in str(error)}")
+    assert "refused, with the name: True" in outcomes
+    assert "refused, with the name: False" not in outcomes

@@ -398,3 +398,15 @@ def test_what_is_no_metric_is_refused_at_load_even_with_a_right_checksum(metric,
     write_archive(tmp_path / "forged.npz", "a metric", facts | change, arrays)
     with pytest.raises(DamagedFileError, match=reason):
         Mahalanobis.load(tmp_path / "forged.npz")
+
+
+def test_the_preparation_of_columns_is_kept_as_facts(tmp_path):
+    facts = [{"name": "x", "levels": ["a", "b"], "fill": "a"}, {"name": "y", "levels": None, "fill": 0.1}]
+    Mahalanobis(np.eye(2), None, ("x=b", "y"), None, facts).save(tmp_path / "m.npz")
+    assert Mahalanobis.load(tmp_path / "m.npz").preparation == facts
+    with np.load(tmp_path / "m.npz", allow_pickle=False) as archive:
+        assert json.loads(str(archive["header"]))["preparation"] == facts
+    # A file from before there was any.
+    old = {"threshold": None, "feature_names": None, "calibration": None}
+    write_archive(tmp_path / "old.npz", "a metric", old, {"components": np.eye(2)})
+    assert Mahalanobis.load(tmp_path / "old.npz").preparation is None

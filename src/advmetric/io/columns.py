@@ -77,13 +77,13 @@ def column_of_text(values: Any, decimal: str = ".") -> Column:
     """Read a column of Arrow strings: correctly rounded, spaces around a number ignored."""
     arrow, compute = require("pyarrow"), require("pyarrow.compute")
     trimmed = compute.utf8_trim_whitespace(values)
+    if decimal == "." and (found := _cast(trimmed)) is not None:  # nothing but numbers: most columns
+        return Column(found)
     absent = compute.is_in(compute.utf8_lower(trimmed), value_set=arrow.array(MISSING))
     present = compute.if_else(absent, arrow.scalar(None, arrow.string()), trimmed)
-    if decimal == ".":
-        try:
-            return Column(_floats(compute.cast(present, arrow.float64())))
-        except arrow.ArrowInvalid:
-            pass  # text, or a way to write a number that Arrow does not know
+    if decimal == "." and (found := _cast(present)) is not None:
+        return Column(found)
+    # Text, or a way to write a number that Arrow does not know.
     encoded = present.combine_chunks().dictionary_encode()
     written = np.array([*encoded.dictionary.to_pylist(), ""], dtype=object)  # the last one for what is missing
     parsed = [_number(text, decimal) for text in written[:-1]]
@@ -92,9 +92,14 @@ def column_of_text(values: Any, decimal: str = ".") -> Column:
     return Column(numbers, written[codes] if any(number is None for number in parsed) else None)
 
 
-def _floats(values: Any) -> Vector:
-    floats: Vector = values.to_numpy(zero_copy_only=False) if not hasattr(values, "chunks") else values.to_numpy()
-    return floats
+def _cast(values: Any) -> Vector | None:
+    """Strings as numbers, NaN where null; None if one of them is not a number."""
+    arrow, compute = require("pyarrow"), require("pyarrow.compute")
+    try:
+        numbers: Vector = compute.cast(values, arrow.float64()).to_numpy()
+    except arrow.ArrowInvalid:
+        return None
+    return numbers
 
 
 def column_of_array(values: NDArray, place: str) -> Column:

@@ -97,7 +97,7 @@ def fit(
             "--chunk-rows",
             metavar="N",
             min=1,
-            help="Read DATA once, N rows at a time, without loading it: --no-tune --test 0.",
+            help="Read DATA in parts of N rows, without loading it: --no-tune --test 0.",
         ),
     ] = None,
     drop: Drop = None,
@@ -129,7 +129,7 @@ def fit(
 
     With --chunk-rows the file may be larger than memory (AML, GMML and Euclidean): what is saved is what --no-tune
     --test 0 saves without it, but the threshold is chosen on a sample of 10000 pairs if there are more, and the folds
-    that probabilities are calibrated in are others.
+    that probabilities are calibrated in are others. A table with categories or missing values is read a second time.
     """
     chosen = find_method(method)
     fixed = parse_params(chosen, param or [])
