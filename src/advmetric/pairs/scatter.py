@@ -192,7 +192,7 @@ def _sparse_classes(X: Any, code: Indices, sizes: Indices) -> tuple[Within, Matr
         gram = weighted_gram(X, weights[code], BLOCK_BYTES)
         total: Matrix = gram - (means.T * (weights * sizes)) @ means
         lost = _cancelled(total, np.diagonal(gram))
-        columns = X.tocsc() if len(lost) else None
+        columns: Any = X.tocsc() if len(lost) else None
         step = max(1, BLOCK_BYTES // (8 * n))
         for start in range(0, len(lost), step):
             features = lost[start : start + step]
