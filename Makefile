@@ -2,10 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# A process a core, each with one BLAS thread: threads of several processes would only get in each other's way.
+# One process per core, each with one BLAS thread: threads of several processes would compete.
 TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: reproduce test test-slow fuzz test-kernels lint bench clean help
+.PHONY: reproduce test test-slow fuzz test-kernels lint bench docs dist clean help
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -45,5 +45,14 @@ lint: $(VENV)/.dev  ## ruff, mypy and the rule of imports
 bench: $(VENV)/.dev  ## print the performance ratios
 	$(BIN)/python benchmarks/run.py
 
+docs: $(VENV)/.dev  ## build the documentation into docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+dist: $(VENV)/.dev  ## build and check sdist and wheel
+	rm -rf dist
+	$(BIN)/python -m build -q
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
 clean:  ## remove everything that the other commands made
-	rm -rf $(VENV) results build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) results build dist docs/_build docs/gallery docs/generated docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -9,11 +9,12 @@ import random
 from difflib import SequenceMatcher
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import StratifiedKFold
 
-from advmetric import AML, AMLCV, Euclidean
+from advmetric import AMLCV, Euclidean
 
 FIRST = ("Anna", "Ben", "Clara", "David", "Emma", "Felix", "Greta", "Henry", "Ida", "Jonas", "Liam", "Maria", "Noah")
 LAST = ("Abel", "Bauer", "Costa", "Dubois", "Evans", "Fischer", "Garcia", "Huber", "Jansen", "Keller", "Lopez", "Novak")
@@ -78,7 +79,7 @@ print(
 )
 
 # A probability instead of a decision.
-model = CalibratedClassifierCV(AML(**search.best_params_), cv=StratifiedKFold(5)).fit(train, y_train)
+model = CalibratedClassifierCV(clone(search.best_estimator_), cv=StratifiedKFold(5)).fit(train, y_train)
 probability = model.predict_proba(test)[:, 1]
 print(f"Brier score {brier_score_loss(y_test == 1, probability):.3f} (a coin: 0.25)")
 

@@ -96,7 +96,7 @@ def compare(name: str, n_pairs: int, sweeps: int, gamma: float, repeats: int) ->
     print(f"    metrics differ by {np.abs(M - N).max() / np.abs(N).max():.1e}, relatively")
     if sweeps > 1:
         per_pair = 1e6 * (slow - single) / (sweeps - 1) / len(drawn)
-        print(f"    metric-learn's sweeps alone, without its set-up: {per_pair:.2f} µs a pair")
+        print(f"    metric-learn's sweeps alone, without its set-up: {per_pair:.2f} µs per pair")
     optimal, seconds = timed(ours, "lbfgs", 1000, 1e-3)
     print(
         f"  lbfgs, {optimal.n_iter_} iterations to tol {seconds:8.2f} s   5-NN error {error(optimal):.4f}   "

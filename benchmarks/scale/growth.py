@@ -213,7 +213,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps(measure(options.point[0], int(options.point[1]), options.repeats)))
         return 0
     print(*(f"{key}: {value}" for key, value in machine_facts().items()), sep="\n")
-    print(f"one process a point, BLAS threads: {options.threads}; slopes over the last three sizes")
+    print(f"one process per point, BLAS threads: {options.threads}; slopes over the last three sizes")
     point = partial(in_own_process, repeats=options.repeats, threads=options.threads, timeout=options.timeout)
     for name in options.only:
         sizes = TABLES[name][3 if options.quick else 2]

@@ -54,7 +54,7 @@ def recall(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def rows(options: argparse.Namespace) -> Iterator[Row]:
-    """The ratios, one a kind of index."""
+    """The ratios, one per kind of index."""
     shape = (options.features, options.classes, options.spread)
     X, y = mixture(options.points, *shape, seed=1)
     Q, _ = mixture(options.queries, *shape, seed=2)

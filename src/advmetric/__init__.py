@@ -4,7 +4,8 @@ Adversarial Metric Learning (Chen et al., IJCAI 2018) and the methods it is comp
 scikit-learn interface for class labels and for pairs.
 """
 
-from .algorithms.aml import AML, AMLCV
+from .algorithms.aml import AML
+from .algorithms.amlcv import AMLCV
 from .algorithms.discriminative import NeighborAML, PairAML
 from .algorithms.drift import DRIFT
 from .algorithms.drml import DRML

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -53,36 +54,6 @@ def work(tmp_path, monkeypatch):
         [[*x, kind] for x, kind in zip(VEHICLE.X.tolist(), KINDS.tolist(), strict=True)],
     )
     return tmp_path
-
-
-@pytest.fixture
-def done(cli):
-    """Run a command that must succeed; return its stdout."""
-
-    def run(*arguments):
-        code, out, err = cli(*arguments)
-        assert code == 0, err
-        return out
-
-    return run
-
-
-@pytest.fixture
-def refused(cli, work):
-    """Run a command that must fail with a code, in one line, and leave no new file; return the line."""
-
-    def run(code, *arguments):
-        before = {path: path.read_bytes() for path in work.iterdir() if path.is_file()}
-        got, out, err = cli(*arguments)
-        assert got == code, err
-        assert out == ""
-        lines = [line for line in err.splitlines() if not line.startswith("Tuning ")]
-        assert len(lines) == 1, err
-        assert lines[0].startswith("error: ")
-        assert {path: path.read_bytes() for path in work.iterdir() if path.is_file()} == before
-        return lines[0]
-
-    return run
 
 
 def shell(*arguments, **settings):
@@ -451,7 +422,8 @@ FIT = ("fit", "vehicle.csv", "--label", "class")
     [
         ((*FIT, "--method", "AMLL"), "Did you mean 'AML'?"),
         ((*FIT, "--param", "alhpa=1"), "Did you mean 'alpha'?"),
-        ((*FIT, "--param", "alpha"), "NAME=VALUE"),
+        ((*FIT, "--param", "alpha"), "alpha needs a value: --param alpha=1.0"),
+        ((*FIT, "--param", "speed"), "'speed' is not NAME=VALUE"),
         ((*FIT, "--param", "alpha=-1"), "alpha=-1"),
         ((*FIT, "--param", "t=large"), "t must be a number"),
         ((*FIT, "--test", "1"), "--test"),
@@ -459,7 +431,7 @@ FIT = ("fit", "vehicle.csv", "--label", "class")
         ((*FIT, "--pairs", "same"), "--label / --pairs"),
         ((*FIT, "--out", "metric.csv"), ".npz"),
         (("fit", "vehicle.csv"), "--label / --pairs"),
-        (("fit", "vehicle.xlsx", "--label", "class"), ".csv"),
+        (("fit", "vehicle.ods", "--label", "class"), ".csv"),
         (("fit", "vehicle.csv", "--label", "class", "--delimiter", "ab"), "--delimiter"),
         (("fit", "vehicle.csv", "--pairs", "class", "--method", "LMNN"), "not from pairs"),
         (("distance", "vehicle.metric.npz", "--a", "1"), "give both"),
@@ -481,7 +453,6 @@ def test_a_wrong_command_exits_with_2(refused, arguments, said):
         ("a,a,class\n1,2,x\n", "two columns called 'a'"),
         (",a,class\n0,2,x\n", "column 1 has no name"),
         ("a,b,class\n1,2,x\n1,2\n", "line 3 has 2 values"),
-        ("a,b,class\n1,2,x\n1,,y\n", "row 2 (line 3), column 'b': the value is missing"),
         ("a,b,class\n1,2,x\n\n1,2,\n", "row 2 (line 4), column 'class': the label is missing"),
         ("a;b;class\n1;2,5;x\n1;2;y\n", "decimals with a point"),
         ("a,b,class\n1,2,x\n3,4,x\n", "only one class"),
@@ -495,11 +466,18 @@ def test_a_bad_csv_is_refused_with_the_place(refused, content, said):
     assert said in refused(1, "fit", "bad.csv", "--label", "class")
 
 
+def test_missing_values_may_be_refused(refused):
+    with open("bad.csv", "w", encoding="utf-8") as stream:
+        stream.write("a,b,class\n1,2,x\n1,,y\n")
+    said = refused(1, "fit", "bad.csv", "--label", "class", "--missing", "refuse")
+    assert "row 2 (line 3), column 'b': the value is missing" in said
+
+
 def test_bad_values_are_refused_with_row_and_column(refused):
     for value in ("nan", "", "NA", "?"):
         changed(731, "Elong", value)
         assert "row 731 (line 732), column 'Elong': the value is missing" in refused(
-            1, "fit", "bad.csv", "--label", "class"
+            1, "fit", "bad.csv", "--label", "class", "--missing", "refuse"
         )
     changed(2, "Comp", "wide")
     said = refused(1, "fit", "bad.csv", "--label", "class")
@@ -653,3 +631,95 @@ def test_the_library_needs_no_command_line():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ONE_THREAD, timeout=300)
     assert (run.returncode, run.stdout.strip()) == (1, "[]"), run.stderr
     assert len(run.stderr.splitlines()) == 1
+
+
+# --- pipes, signals, completion -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [("methods", "--json"), ("--help",), ("transform", "m.npz", "vehicle.csv")])
+def test_a_reader_that_has_seen_enough_is_no_error(arguments):
+    Mahalanobis(np.eye(18), None, tuple(VEHICLE.feature_names)).save("m.npz")
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "advmetric", *arguments], stdout=writer, stderr=subprocess.PIPE, env=ONE_THREAD
+    )
+    os.close(reader)
+    os.close(writer)
+    _, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, b"")
+
+
+def workers_of(process):
+    """Wait until a process has started two workers."""
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        if sum(b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes() for child in found) >= 2:
+            return
+        time.sleep(0.05)
+    raise AssertionError("no workers")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize(
+    ("number", "code", "said"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")]
+)
+def test_signals_while_workers_import_leave_no_traceback_and_no_semaphore(number, code, said):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "advmetric", "reproduce", "table1", "--quick", "--jobs", "2", "--out", "results"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ONE_THREAD,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    workers_of(process)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        process.send_signal(number)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == code
+    lines = [line for line in err.splitlines() if b" runs" not in line]
+    assert lines == [said]
+
+
+def test_no_space_left_names_the_file(cli, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    code, _, err = cli("fit", "vehicle.csv", "--label", "class", *QUICK)
+    assert (code, err) == (1, "error: vehicle.metric.npz: No space left on device\n")
+
+
+def test_a_missing_optional_package_is_no_bug(refused, monkeypatch, work):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    (work / "cars.xlsx").write_bytes(b"PK")
+    said = refused(1, "fit", "cars.xlsx", "--label", "class")
+    assert 'pip install "advmetric[tables]"' in said
+    assert "bug" not in said
+
+
+def test_corrupt_results_are_not_called_absent(refused, work):
+    (work / "results").mkdir()
+    (work / "results" / "results.jsonl").write_text("not JSON\n")
+    said = refused(1, "report", "results")
+    assert "no results" not in said.lower() or "1 line" in said
+    assert "results.jsonl" in said
+
+
+def test_shells_complete_commands_and_methods():
+    completing = ONE_THREAD | {"_ADVMETRIC_COMPLETE": "complete_bash"}
+
+    def complete(words, at):
+        settings = completing | {"COMP_WORDS": words, "COMP_CWORD": str(at)}
+        run = subprocess.run(
+            [sys.executable, "-m", "advmetric"], capture_output=True, text=True, env=settings, timeout=300
+        )
+        return run.stdout.split()
+
+    assert complete("advmetric eva", 1) == ["evaluate"]
+    assert complete("advmetric fit --method g", 3) == ["GMML"]
+    page = shell("--help").stdout
+    assert b"--install-completion" in page

@@ -41,7 +41,8 @@ def client(tmp_path_factory):
     workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "local_directory": folder}
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"}),
-        distributed.LocalCluster(**workers, dashboard_address=None, silence_logs=60) as cluster,
+        # Any port: None is 8787, which the next cluster on this machine has taken.
+        distributed.LocalCluster(**workers, dashboard_address="127.0.0.1:0", silence_logs=60) as cluster,
         distributed.Client(cluster, timeout=120) as client,
     ):
         yield client

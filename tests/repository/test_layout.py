@@ -32,8 +32,8 @@ def test_tests_mirror_the_tree():
 
 
 def test_every_folder_of_the_source_has_tests():
-    for folder in (path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE):
-        assert list((TESTS / folder.relative_to(SOURCE)).rglob("test_*.py")), f"no test for {folder}"
+    for folder in (path.parent for path in SOURCE.glob("*/__init__.py")):
+        assert list((TESTS / folder.name).rglob("test_*.py")), f"no test for {folder}"
 
 
 def test_the_root_holds_public_names_only():
@@ -64,7 +64,9 @@ def test_a_stranger_adds_a_method(monkeypatch):
     assert methods()[-1].name == "Whitening"
     X, y = load_wine(return_X_y=True)
     learner = row.estimator().fit(X, y)
-    np.testing.assert_allclose(np.cov(learner.transform(X).T), np.eye(13), atol=0.5)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    learner = row.estimator(reg=1e-6).fit(X, y)
+    np.testing.assert_allclose(np.cov(learner.transform(X).T), np.eye(13), atol=0.01)
     assert best_params(row.estimator(), LabelledPoints(X, y), row.grid)["reg"] in row.grid["reg"]
     with pytest.raises(ValueError, match=r"reg=0\.0 must be a finite number > 0"):
         row.estimator(reg=0.0).fit(X, y)
@@ -78,4 +80,4 @@ def test_a_stranger_adds_an_experiment(monkeypatch, tmp_path):
         if name != "raw":
             monkeypatch.delitem(catalogue.STUDIES, name)
     page = reproduce(tmp_path, Plan(profile="quick"), ["ablation"])
-    assert "Euclidean: 0.3" in page.read_text(encoding="utf-8")
+    assert "<p>Euclidean: 0.2" in page.read_text(encoding="utf-8")

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+GUIDES = sorted([*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "index.md"])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -26,7 +27,7 @@ def run(script: Path) -> str:
     return printed.getvalue()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def printed_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """What some code prints in a new folder; the same code runs once."""
 
@@ -50,7 +51,9 @@ def test_readme_block_runs(block, printed_by):
     printed_by(block)
 
 
-@pytest.mark.parametrize("guide", sorted((ROOT / "docs").glob("guide-*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "guide", sorted([*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "index.md"]), ids=lambda path: path.stem
+)
 def test_the_blocks_of_a_guide_run_in_turn(guide, printed_by):
     blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
     assert printed_by("\n".join(blocks)).strip()
@@ -63,6 +66,6 @@ def test_example_runs_and_prints_its_result(example, tmp_path):
 
 @pytest.mark.xdist_group("readme")
 def test_readme_s_figure_for_the_labels_example_is_what_it_prints(printed_by):
-    (block,) = [block for block in BLOCKS if "AMLCV" in block]
+    (block,) = [block for block in BLOCKS if "NeighborAML" in block]
     (claimed,) = re.findall(r"# (0\.\d+); without", block)
     assert float(printed_by(block)) == pytest.approx(float(claimed), abs=0.006)

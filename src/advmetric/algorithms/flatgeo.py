@@ -146,10 +146,10 @@ class FlatGeo(MetricLearner):
 
     Notes
     -----
-    O(ndr + Nr) a step for N pairs of n points, because pairs act through the sparse graph of the points;
+    O(ndr + Nr) per step for N pairs of n points, because pairs act through the sparse graph of the points;
     measured on one core, 0.1 s at N = 650 000, n = 20 000, d = r = 16, and at n = 5000, d = 617 1.9 s for
     r = d and 0.2 s for r = 50. Memory: two copies of the points, about 60 copies of G (the memory of L-BFGS)
-    and about 100 bytes a pair. "lbfgs" works in coordinates that whiten the pairs, which takes 30 to 60 steps on
+    and about 100 bytes per pair. "lbfgs" works in coordinates that whiten the pairs, which takes 30 to 60 steps on
     UCI sets where plain coordinates take 60 to 740. Isolet (6 238 × 617, 650 000 pairs): 162 steps, 870 s and
     0.4 GB on two cores that others used as well. Pairs of equal points are skipped.
 

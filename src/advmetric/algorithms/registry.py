@@ -12,7 +12,8 @@ from typing import Any
 from advmetric.learners.base import MetricLearner
 
 from .aml import AML
-from .aml.cv import AML_GRID
+from .aml.estimator import AML_GRID
+from .amlcv import AMLCV
 from .discriminative import NeighborAML, PairAML
 from .drift import DRIFT
 from .drml import DRML
@@ -24,7 +25,7 @@ from .itml import ITML
 from .lmnn import LMNN
 from .rvml import RVML
 
-__all__ = ["Method", "methods"]
+__all__ = ["SEARCH", "Method", "methods"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Method:
     """Parameters worth tuning, with the values to try by default."""
     weighs_pairs_in_sum: bool = False
     """Whether a parameter weighs a sum over pairs: tuned on fewer pairs, it would be wrong for all of them."""
+
+    @property
+    def draws_paper_pairs(self) -> bool:
+        """Return whether the experiments give it the random pairs that the paper's methods learn from."""
+        return self.certainty != "derived here"
 
     @property
     def supervision(self) -> tuple[str, ...]:
@@ -128,6 +134,10 @@ _METHODS = (
         {"loss": ("margin", "softmax"), "t": (0.1, 0.25), "gamma": (0.01, 0.1), "alpha": (0.0, 1.0)},
     ),
 )
+
+
+SEARCH = Method("AMLCV", AMLCV, "this library: the loss and its parameters by cross-validation", "derived here")
+"""Not one of the methods, but a choice among them: the default of the command line, and a row of the experiments."""
 
 
 def methods() -> tuple[Method, ...]:

@@ -16,6 +16,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not is_installed(needed):
             print(f'error: the command line needs {needed}: pip install "advmetric[cli]"', file=sys.stderr)
             return 1
-    from .app import run
-
+    try:
+        from .app import run
+    except KeyboardInterrupt:  # the imports take a second
+        print("interrupted", file=sys.stderr)
+        return 130
     return run(sys.argv[1:] if arguments is None else list(arguments))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -25,7 +29,6 @@ from .commands.verify import verify
 __all__ = ["app", "run"]
 
 app = typer.Typer(
-    add_completion=False,
     # Plain help: it reads the same on a terminal, in a pipe and in a log.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -54,8 +57,9 @@ def advmetric(
       advmetric evaluate cars.metric.npz more-cars.csv --label class
       advmetric transform cars.metric.npz more-cars.csv --out embedded.csv
 
-    Data are CSV (with a header), Parquet (needs pyarrow) or npz files, told apart by their suffix. Results go to
-    stdout; warnings and errors go to stderr, an error as one line.
+    Data are CSV (also compressed: .csv.gz, .bz2, .xz, .zst), Parquet, Excel (.xlsx, first sheet) or npz files, told
+    apart by their suffix, or `-` for standard input. Results go to stdout; progress, warnings and errors go to
+    stderr, an error as one line.
 
     \b
     Exit codes:
@@ -63,6 +67,7 @@ def advmetric(
       1    the work failed: a file is missing or damaged, or the data are not fit for it
       2    the command is wrong: unknown option, method or parameter
       130  interrupted by Ctrl-C
+      143  ended by SIGTERM
     """
 
 
@@ -78,6 +83,8 @@ add(
     "advmetric fit cars.csv --label class",
     "advmetric fit cars.csv --label class --method LMNN --param n_neighbors=3 --no-tune",
     "advmetric fit cars.parquet --label class --drop id --test 0.3 --seed 1 --out cars.metric.npz",
+    "advmetric fit patients.xlsx --label ill --group person --category ward --force",
+    "zcat cars.csv.gz | advmetric fit - --label 5 --no-header --decimal , --out cars.metric.npz",
     "advmetric fit faces.csv --pairs same        # columns a_<feature>, b_<feature>; same is +1 or -1",
     "advmetric fit rows.parquet --label class --chunk-rows 100000     # larger than memory",
 )
@@ -90,6 +97,7 @@ add(
     transform,
     "advmetric transform cars.metric.npz cars.csv --out embedded.csv",
     "advmetric transform cars.metric.npz cars.csv --label class --out embedded.npz",
+    "advmetric transform cars.metric.npz cars.csv | head",
 )
 add(
     distance,
@@ -123,7 +131,8 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     command = typer.main.get_command(app)
     chosen = [argument for argument in arguments if argument != "--debug"] or ["--help"]
-    with warnings.catch_warnings():
+    stdout = sys.stdout
+    with warnings.catch_warnings(), _ended_by_sigterm():
         _warn_in_lines()
         try:
             code = command.main(chosen, prog_name="advmetric", standalone_mode=False)
@@ -134,16 +143,51 @@ def run(arguments: list[str]) -> int:
         except (KeyboardInterrupt, typer.Abort):
             _say("interrupted")
             return 130
+        except _Terminated:
+            _say("terminated")
+            return 143
         except BrokenPipeError:
-            # The reader (`head`, say) has gone: say nothing, and nothing more at exit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 1
+            return _reader_gone(sys.stdout)
+        except SystemExit as error:
+            if isinstance(error.__context__, BrokenPipeError):  # which typer turns into exit code 1
+                return _reader_gone(stdout)
+            raise
         except Exception as error:
             if debug:
                 traceback.print_exc()
             message, code = _told(error)
             _say(f"error: {message}")
             return code
+
+
+def _reader_gone(stdout: Any) -> int:
+    """The reader (`head`, say) has seen enough: say nothing, and nothing more at exit either."""
+    sys.stdout = stdout
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+    return 0
+
+
+class _Terminated(BaseException):
+    """SIGTERM came: an exception, so that files and processes are cleaned up on the way out."""
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """End by an exception on SIGTERM, and end the worker processes: they would otherwise finish their runs first."""
+
+    def end(*_: object) -> None:
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _told(error: Exception) -> tuple[str, int]:

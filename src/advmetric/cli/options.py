@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-__all__ = ["AsJson", "Data", "Delimiter", "Drop", "Label", "MetricFile", "PairsColumn", "kind_of", "wrong"]
+from advmetric.io.arrays import holds_pairs
+from advmetric.io.contents import Reading
+from advmetric.io.sources import is_npz
+from advmetric.io.text import TextFormat
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV, Parquet or npz file.", show_default=False)]
+__all__ = [
+    "AsJson",
+    "Data",
+    "Decimal",
+    "Delimiter",
+    "Drop",
+    "Label",
+    "MetricFile",
+    "NoHeader",
+    "PairsColumn",
+    "kind_of",
+    "reading_of",
+    "wrong",
+]
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV (also .gz, .bz2, .xz, .zst), Parquet, .xlsx or npz file; - for stdin.",
+        show_default=False,
+    ),
+]
 MetricFile = Annotated[
     Path, typer.Argument(metavar="METRIC", help="Metric saved by `advmetric fit`.", show_default=False)
 ]
@@ -26,6 +52,10 @@ Drop = Annotated[list[str] | None, typer.Option("--drop", metavar="COLUMN", help
 Delimiter = Annotated[
     str | None, typer.Option("--delimiter", metavar="CHAR", help="Of CSV files, or `tab`.  [default: found out]")
 ]
+Decimal = Annotated[str, typer.Option("--decimal", metavar="CHAR", help="Before decimals in CSV files: . or ,")]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", help="The first line is data; the columns are called 1, 2, 3 ...")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -34,14 +64,28 @@ def wrong(message: str, option: str) -> NoReturn:
     raise typer.BadParameter(message, param_hint=option)
 
 
+def reading_of(
+    drop: list[str] | None,
+    delimiter: str | None,
+    decimal: str,
+    no_header: bool,
+    *,
+    group: str | None = None,
+    categories: Sequence[str] | None = None,
+    fill: bool = True,
+) -> Reading:
+    """How tables are read, from the options."""
+    return Reading(
+        TextFormat(delimiter, decimal, not no_header), tuple(drop or ()), group, tuple(categories or ()), fill
+    )
+
+
 def kind_of(path: Path, label: str | None, pairs: str | None) -> str:
     """Whether a file is to be read as "points" or as "pairs"; npz files say so themselves if the options do not."""
     if label is not None and pairs is not None:
         wrong("give one of the two: points have a --label, pairs have --pairs", "--label / --pairs")
     if label is None and pairs is None:
-        if path.suffix.lower() != ".npz":
+        if not is_npz(path):
             wrong("say which column holds the class labels, or +1 and -1 for pairs", "--label / --pairs")
-        from advmetric.io.samples import holds_pairs
-
         return "pairs" if holds_pairs(path) else "points"
     return "points" if pairs is None else "pairs"

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,12 +18,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from advmetric.io.tables import PARQUET, TEXT, pyarrow
+from advmetric.io.sources import NPZ, PARQUET, STDIN, TEXT, pyarrow
 from advmetric.utils.archive import atomic_write
 
 from .options import wrong
 
-__all__ = ["check_output", "merged", "show", "show_json", "write_columns", "write_csv"]
+__all__ = ["SUFFIXES", "check_output", "check_writable", "give_back", "merged", "show", "show_json"]
+
+SUFFIXES = (*TEXT, *PARQUET, *NPZ)
+"""Of files of columns."""
 
 
 def show(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -46,8 +50,10 @@ def show_json(value: object) -> None:
     print(json.dumps(value, indent=2, default=str))
 
 
-def check_output(path: Path, *, suffixes: Sequence[str], inputs: Sequence[Path | None]) -> None:
-    """Refuse, before any work, an output that could not be written or would destroy an input."""
+def check_output(path: Path | None, *, suffixes: Sequence[str], inputs: Sequence[Path | None]) -> None:
+    """Refuse, before any work, an output that could not be written or would destroy an input; ``-`` is stdout."""
+    if path is None or path == STDIN:
+        return
     if path.suffix.lower() not in suffixes:
         wrong(f"{path} must end in {', '.join(suffixes)}", "--out")
     if path.suffix.lower() in PARQUET:
@@ -58,6 +64,17 @@ def check_output(path: Path, *, suffixes: Sequence[str], inputs: Sequence[Path |
         raise ValueError(f"the folder of {path} does not exist.")
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is not a regular file, so it cannot be replaced by the output.")
+    check_writable(path)
+
+
+def check_writable(path: Path) -> None:
+    """Raise if no file can be made in the folder of ``path``; permissions alone would not tell (read-only disks)."""
+    folder = path.absolute().parent
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}, so the output cannot be written", str(path)) from error
 
 
 def merged(kept: Mapping[str, NDArray], added: Mapping[str, NDArray], source: Path) -> dict[str, NDArray]:
@@ -68,7 +85,16 @@ def merged(kept: Mapping[str, NDArray], added: Mapping[str, NDArray], source: Pa
     return {**kept, **added}
 
 
-def write_columns(path: Path, columns: Mapping[str, NDArray]) -> None:
+def give_back(columns: Mapping[str, NDArray], out: Path | None, summary: str) -> None:
+    """Write columns as CSV on stdout (no file, or ``-``), or to a file; the summary is printed for a file."""
+    if out is None or out == STDIN:
+        _write_csv(sys.stdout, columns)
+    else:
+        _write_columns(out, columns)
+        print(f"Wrote {out}: {summary}")
+
+
+def _write_columns(path: Path, columns: Mapping[str, NDArray]) -> None:
     """Write columns as CSV, Parquet or npz, by the suffix of ``path``."""
     suffix = path.suffix.lower()
     with atomic_write(path) as stream:
@@ -80,11 +106,11 @@ def write_columns(path: Path, columns: Mapping[str, NDArray]) -> None:
             parquet.write_table(arrow.table({name: arrow.array(values) for name, values in columns.items()}), stream)
         else:
             text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-            write_csv(text, columns, TEXT[suffix])
+            _write_csv(text, columns, TEXT[suffix])
             text.detach()
 
 
-def write_csv(stream: TextIO, columns: Mapping[str, NDArray], delimiter: str = ",") -> None:
+def _write_csv(stream: TextIO, columns: Mapping[str, NDArray], delimiter: str = ",") -> None:
     """Write columns as CSV; numbers in full, so that they are read back as they were."""
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
     writer.writerow(columns)

@@ -11,6 +11,7 @@ from .engine.store import Task
 from .engine.study import Study
 from .studies import (
     adversary,
+    deep,
     few_pairs,
     mechanism,
     robustness,
@@ -37,10 +38,11 @@ STUDIES: dict[str, Study] = {
         adversary.STUDY,
         solvers.STUDY,
         robustness.STUDY,
+        deep.STUDY,
     )
 }
 """In the order of the report."""
-GROUPS = ("synthetic", "table1", "roc", "sensitivity", "ablation")
+GROUPS = ("synthetic", "table1", "roc", "sensitivity", "ablation", "deep")
 
 
 def plan_tasks(plan: Plan, groups: Sequence[str] = GROUPS) -> list[Task]:

@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
-from advmetric.algorithms.registry import Method, methods
+from advmetric.algorithms.registry import SEARCH, Method, methods
 from advmetric.datasets import load_dataset
 from advmetric.learners.tuning import NeighborScorer, best_params
 from advmetric.metric.knn import knn_predict
@@ -123,10 +123,11 @@ class NCA(NeighborhoodComponentsAnalysis):
 
 
 def contenders() -> dict[str, Method]:
-    """The methods of the library, and scikit-learn's NCA beside them."""
+    """Return the methods of the library, scikit-learn's NCA and AMLCV."""
     nca = Method("NCA", NCA, "Goldberger et al. Neighbourhood Components Analysis. NIPS 2004", "scikit-learn's")
     found = list(methods())
-    return {method.name: method for method in (*found[:-1], nca, found[-1])}
+    place = [method.name for method in found].index("AML")
+    return {method.name: method for method in (*found[:place], nca, *found[place:], SEARCH)}
 
 
 def make_learner(method: Method, params: Mapping[str, Any], *, pairs: int | None, random_state: int) -> Any:
@@ -134,7 +135,7 @@ def make_learner(method: Method, params: Mapping[str, Any], *, pairs: int | None
     learner = method.estimator(**params)
     known = learner.get_params()
     settings: dict[str, Any] = {"random_state": random_state} if "random_state" in known else {}
-    if "pairs" in known:
+    if "pairs" in known and method.draws_paper_pairs:
         settings["pairs"] = "random" if pairs is None else pairs
     return learner.set_params(**settings)
 

@@ -37,7 +37,7 @@ def cached(
     """The features of images: read from ``folder`` if they are there, else computed and kept.
 
     A file is found by SHA-256 of the images (bytes, shape, dtype), the settings and a version number. It is written
-    under another name and renamed when whole, so that processes at work at once, or killed, leave no flawed file; one
+    under another name and renamed when whole, so that processes at work at once, or killed, leave no damaged file; one
     that is cut short or changed is noticed (checksum), logged and rebuilt. If the folder cannot be written, the
     features are returned all the same, with a warning in the log.
 
@@ -52,7 +52,7 @@ def cached(
     settings : mapping
         All that changes the features, as values that JSON can hold.
     compute : callable
-        Returns the features, a row an image; called only if they are not in the folder.
+        Returns the features, a row per image; called only if they are not in the folder.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def cached(
     features = np.asarray(compute())
     if features.ndim == 0 or len(features) != len(images) or features.dtype.hasobject:
         raise ValueError(
-            f"compute must return an array with a row an image ({len(images)}), "
+            f"compute must return an array with a row per image ({len(images)}), "
             f"got shape {features.shape} and dtype {features.dtype}."
         )
     try:

@@ -38,7 +38,7 @@ def dense_sift(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> NDArray[np.float32]:
-    """SIFT descriptors on a grid of upright keypoints at several scales, joined to one row an image.
+    """SIFT descriptors on a grid of upright keypoints at several scales, joined to one row per image.
 
     Parameters
     ----------

@@ -2,150 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advmetric.metric.mahalanobis import Mahalanobis
-from advmetric.pairs.checks import check_index_pairs, check_pair_labels
+from advmetric.pairs.checks import check_pair_labels
 from advmetric.pairs.data import Pairs
-from advmetric.utils.archive import open_npz, read_arrays
+from advmetric.utils.archive import damage_reported
 from advmetric.utils.suggestions import did_you_mean
-from advmetric.utils.typing import Matrix
-from advmetric.utils.validation import reject_nonfinite
+from advmetric.utils.typing import Vector
+from advmetric.utils.warning import warn
 
-from .tables import NPZ, Choose, Table, read_table
+from .arrays import pairs_of_npz, points_of_npz
+from .columns import Column, column_of_array
+from .contents import Arrays, PairFile, PointFile, Reading
+from .preparation import Preparation, Rule, raw_matrix
+from .sources import EXCEL, PARQUET, TEXT, is_npz
+from .survey import Survey
+from .tables import Choose, Table, read_table
 
 __all__ = [
-    "PairFile",
-    "PointFile",
-    "feature_names",
-    "holds_pairs",
-    "label_array",
     "load_metric",
-    "pair_array",
+    "load_preparation",
     "pair_columns",
     "pairs_of_table",
-    "point_array",
     "point_columns",
     "points_of_table",
     "read_pairs",
     "read_points",
+    "row_of_values",
+    "stacked",
 ]
-
-Arrays = dict[str, NDArray]
-
-
-@dataclass(frozen=True)
-class PointFile:
-    """Points, their labels (as text) if asked for, and the other columns."""
-
-    X: Matrix
-    y: NDArray[np.str_] | None
-    names: tuple[str, ...] | None
-    others: Arrays
-
-    @property
-    def labels(self) -> NDArray[np.str_]:
-        """``y``, which must be there."""
-        if self.y is None:
-            raise ValueError("the file has no array y; name the one with the labels by --label.")
-        return self.y
-
-
-@dataclass(frozen=True)
-class PairFile:
-    """Pairs (with labels if asked for), and the other columns."""
-
-    pairs: Pairs
-    names: tuple[str, ...] | None
-    others: Arrays
 
 
 def load_metric(path: Path) -> Mahalanobis:
-    """Read a saved metric."""
-    return Mahalanobis.load(path)
+    """Read a saved metric; its preparation of columns is checked too."""
+    suffix = path.suffix.lower()
+    if suffix in (*TEXT, *PARQUET, *EXCEL) and path.is_file():
+        raise ValueError(
+            f"{path} is not a metric but a table. The metric, an .npz file that `advmetric fit` wrote, comes first."
+        )
+    metric = Mahalanobis.load(path)
+    with damage_reported(path, "a metric saved by advmetric"):
+        preparation = load_preparation(metric)
+        if preparation is not None and preparation.feature_names != metric.feature_names:
+            raise ValueError("the features are not those of the columns")
+    return metric
+
+
+def load_preparation(metric: Mahalanobis | None) -> Preparation | None:
+    """Return how a metric prepares the columns of a table; None if it keeps nothing about them."""
+    if metric is None or metric.preparation is None:
+        return None
+    return Preparation.of_facts(metric.preparation)
+
+
+def _columns_of(metric: Mahalanobis | None) -> tuple[str, ...] | None:
+    """Names of the columns that a metric needs, if it keeps them."""
+    preparation = load_preparation(metric)
+    if preparation is not None:
+        return preparation.names
+    return None if metric is None else metric.feature_names
 
 
 def read_points(
-    path: Path,
-    label: str | None,
-    *,
-    drop: Sequence[str] | None = None,
-    delimiter: str | None = None,
-    metric: Mahalanobis | None = None,
+    path: Path, label: str | None, reading: Reading | None = None, *, metric: Mahalanobis | None = None
 ) -> PointFile:
-    """Read points: the columns that ``metric`` has names of, or all but the label and the dropped ones."""
-    if path.suffix.lower() in NPZ:
-        found = _points_of_npz(path, label)
+    """Read points: the columns that ``metric`` has names of, or all but the label and the dropped ones.
+
+    With a metric, the points are features of that metric. Without, they come with a preparation (tables only).
+    """
+    how = reading or Reading()
+    if is_npz(path):
+        found = points_of_npz(path, label)
     else:
-        found = points_of_table(read_table(path, point_columns(path, label, drop, metric), delimiter), label, drop)
+        table = read_table(path, point_columns(path, label, how, metric), how.form)
+        preparation, suspicions = _preparation(table, how, metric)
+        found = points_of_table(table, label, how, preparation)
+        for sentence in suspicions:
+            warn(f"{table.name}: {sentence}")
+        if metric is not None:
+            found = replace(found, X=preparation.encode(found.X), preparation=None)
     _check_width(path, found.X.shape[1], metric)
     return found
 
 
-def point_columns(
-    path: Path, label: str | None, drop: Sequence[str] | None, metric: Mahalanobis | None = None
-) -> Choose:
+def _preparation(table: Table, how: Reading, metric: Mahalanobis | None) -> tuple[Preparation, list[str]]:
+    """The preparation of a metric, or one for the table at hand, with sentences about odd columns."""
+    known = load_preparation(metric)
+    if known is not None:
+        return known, []
+    if metric is not None:
+        return Preparation(tuple(Rule(name) for name in table.features)), []
+    survey = Survey(how.categories).update(table)
+    return survey.preparation(fill=how.fill), survey.suspicions()
+
+
+def point_columns(path: Path, label: str | None, how: Reading, metric: Mahalanobis | None = None) -> Choose:
     """Which columns of a table are the features of points."""
 
     def choose(header: list[str]) -> Sequence[str]:
-        _require(path, header, [*([label] if label else []), *(drop or ())])
-        if metric is not None and metric.feature_names is not None:
-            _require(path, header, metric.feature_names, "which the metric needs")
-            if label in metric.feature_names:
+        _require(path, header, [*([label] if label else []), *how.needed])
+        names = _columns_of(metric)
+        if names is not None:
+            _require(path, header, names, "which the metric needs", others=(label, *names))
+            if label in names:
                 raise ValueError(f"the label {label!r} is a feature of the metric.")
-            return metric.feature_names
-        return [name for name in header if name != label and name not in (drop or ())]
+            return names
+        return [name for name in header if how.is_feature(name, label)]
 
     return choose
 
 
-def points_of_table(table: Table, label: str | None, drop: Sequence[str] | None) -> PointFile:
-    """The points of a table, or of a part of one."""
-    if not table.names:
-        raise ValueError(f"{table.path} has no feature columns.")
+def points_of_table(
+    table: Table, label: str | None, how: Reading, preparation: Preparation, *, quiet: bool = False
+) -> PointFile:
+    """The points of a table, or of a part of one, as they are in it; ``quiet``: no warning of what is filled."""
+    if not table.features:
+        raise ValueError(f"{table.name} has no feature columns.")
     y = None if label is None else _labels(table, label)
-    return PointFile(table.numbers, y, table.names, _carried(table, drop))
+    raw, notes = raw_matrix(table, preparation)
+    for note in [] if quiet else notes:
+        warn(note)
+    return PointFile(raw, y, preparation.feature_names, _carried(table, how), preparation)
 
 
 def read_pairs(
     path: Path,
     label: str | None,
+    reading: Reading | None = None,
     *,
     labelled: bool = True,
-    drop: Sequence[str] | None = None,
-    delimiter: str | None = None,
     metric: Mahalanobis | None = None,
 ) -> PairFile:
-    """Read pairs: features in columns a_<name> and b_<name>, or the arrays of an npz file."""
-    if path.suffix.lower() in NPZ:
-        found = _pairs_of_npz(path, label, labelled)
+    """Read pairs: features in columns a_<name> and b_<name>, or the arrays of an npz file; else as for points."""
+    how = reading or Reading()
+    if is_npz(path):
+        found = pairs_of_npz(path, label, labelled)
     else:
-        table = read_table(path, pair_columns(path, label, drop, metric), delimiter)
-        found = pairs_of_table(table, label if labelled else None, drop)
+        table = read_table(path, pair_columns(path, label, how, metric), how.form)
+        preparation, suspicions = _preparation(stacked(table), how, metric)
+        found = pairs_of_table(table, label if labelled else None, how, preparation)
+        for sentence in suspicions:
+            warn(f"{table.name}: {sentence}")
+        if metric is not None:
+            pairs = replace(found.pairs, X=preparation.encode(found.pairs.X))
+            found = replace(found, pairs=pairs, preparation=None)
     _check_width(path, found.pairs.X.shape[1], metric)
     return found
 
 
-def pair_columns(
-    path: Path, label: str | None, drop: Sequence[str] | None, metric: Mahalanobis | None = None
-) -> Choose:
+def pair_columns(path: Path, label: str | None, how: Reading, metric: Mahalanobis | None = None) -> Choose:
     """Which columns of a table are the features of pairs: those of the first points, then those of the second."""
 
     def choose(header: list[str]) -> Sequence[str]:
-        _require(path, header, [*([label] if label else []), *(drop or ())])
-        if metric is not None and metric.feature_names is not None:
-            names: Sequence[str] = metric.feature_names
-        else:
-            used = [name for name in header if name != label and name not in (drop or ())]
+        _require(path, header, [*([label] if label else []), *how.drop, *([how.group] if how.group else [])])
+        names: Sequence[str] | None = _columns_of(metric)
+        if names is None:
+            used = [name for name in header if how.is_feature(name, label)]
             names = list(dict.fromkeys(name[2:] for name in used if name.startswith(("a_", "b_"))))
         both = [f"{side}_{name}" for side in "ab" for name in names]
-        _require(path, header, both, "the other half of a feature")
+        _require(path, header, both, "the other half of a feature", others=(label, *both))
         if not both:
             raise ValueError(f"{path} has no pairs: their features are in columns a_<name> and b_<name>.")
         return both
@@ -153,24 +174,63 @@ def pair_columns(
     return choose
 
 
-def pairs_of_table(table: Table, label: str | None, drop: Sequence[str] | None, *, part: bool = False) -> PairFile:
-    """The pairs of a table; a ``part`` of one may have pairs of one kind only."""
-    d = len(table.names) // 2
+@dataclass(frozen=True)
+class _Stacked(Table):
+    """The first points of pairs above the second ones, under the names of the features."""
+
+    pairs: int = 0
+
+    def place(self, row: int, column: str) -> str:
+        side, row = ("a", row) if row < self.pairs else ("b", row - self.pairs)
+        return super().place(row, f"{side}_{column}")
+
+
+def stacked(table: Table) -> Table:
+    """Return the points of a table of pairs as one table: first points, then second ones."""
+    names = [name[2:] for name in list(table.features)[: len(table.features) // 2]]
+    features = {}
+    for name in names:
+        a, b = (table.features[f"{side}_{name}"] for side in "ab")
+        text = None if a.text is None and b.text is None else np.concatenate([a.as_text(), b.as_text()])
+        features[name] = Column(np.concatenate([a.numbers, b.numbers]), text)
+    return _Stacked(table.name, features, {}, table.first, table.line, table.decimal, len(table))
+
+
+def pairs_of_table(
+    table: Table, label: str | None, how: Reading, preparation: Preparation, *, part: bool = False
+) -> PairFile:
+    """The pairs of a table, as they are in it; a ``part`` of one may have pairs of one kind only, and is quiet."""
     y = None if label is None else _kinds(table, label, both=not part)
-    formed = Pairs.formed(table.numbers.reshape(-1, 2, d), y)
-    return PairFile(formed, tuple(name[2:] for name in table.names[:d]), _carried(table, drop))
+    raw, notes = raw_matrix(stacked(table), preparation)
+    for note in [] if part else notes:
+        warn(note)
+    points = np.stack(np.split(raw, 2), axis=1)
+    return PairFile(Pairs.formed(points, y), preparation.feature_names, _carried(table, how), preparation)
 
 
-def _carried(table: Table, drop: Sequence[str] | None) -> Arrays:
-    return {name: values for name, values in table.others.items() if name not in (drop or ())}
+def _carried(table: Table, how: Reading) -> Arrays:
+    return {name: values for name, values in table.others.items() if name not in how.drop}
 
 
-def _require(path: Path, header: Sequence[str], names: Sequence[str], why: str = "") -> None:
-    missing = [name for name in names if name not in set(header)]
-    if missing:
-        more = f" (nor {len(missing) - 1} others)" if len(missing) > 1 else ""
-        reason = f", {why}" if why else ""
-        raise ValueError(f"{path} has no column {missing[0]!r}{more}{reason}.{did_you_mean(missing[0], header)}")
+def _require(
+    path: Path, header: Sequence[str], names: Sequence[str], why: str = "", others: Sequence[str | None] = ()
+) -> None:
+    """Refuse a table that lacks a column; columns with another use (``others``) are not suggested."""
+    present = set(header)
+    missing = [name for name in names if name not in present]
+    if not missing:
+        return
+    more = f" (nor {len(missing) - 1} others)" if len(missing) > 1 else ""
+    reason = f", {why}" if why else ""
+    hint = did_you_mean(missing[0], [name for name in header if name not in others])
+    numbers = sum(name.replace(".", "", 1).lstrip("+-").isdecimal() for name in header)
+    if 2 * numbers >= len(header):
+        hint = " The first line is taken for the names of the columns; if it is data, give --no-header."
+    elif not hint and not why:
+        shown = ", ".join(header[:8]) + (" …" if len(header) > 8 else "")
+        hint = f" It has {shown}."
+    name = "standard input" if str(path) == "-" else path
+    raise ValueError(f"{name} has no column {missing[0]!r}{more}{reason}.{hint}")
 
 
 def _check_width(path: Path, d: int, metric: Mahalanobis | None) -> None:
@@ -207,76 +267,18 @@ def _kinds(table: Table, column: str, both: bool) -> NDArray[np.integer]:
     return check_pair_labels(kinds, len(kinds), both=both)
 
 
-# --- npz ----------------------------------------------------------------------------------------------------
-
-
-def holds_pairs(path: Path) -> bool:
-    """Return whether an npz file has an array ``pairs``."""
-    with open_npz(path) as archive:
-        return "pairs" in archive.files
-
-
-def _points_of_npz(path: Path, label: str | None) -> PointFile:
-    arrays = read_arrays(path)
-    X = _matrix(path, arrays)
-    name = "y" if label is None and "y" in arrays else label
-    y = None if name is None else label_array(path, arrays, name, len(X)).astype(str)
-    others = {key: values for key, values in arrays.items() if key != "X" and values.shape == (len(X),)}
-    return PointFile(X, y, feature_names(arrays, X.shape[1]), others)
-
-
-def _pairs_of_npz(path: Path, label: str | None, labelled: bool) -> PairFile:
-    arrays = read_arrays(path)
-    pairs = pair_array(path, arrays)
-    if pairs.ndim == 3:
-        formed = pairs.astype(np.float64)
-        reject_nonfinite(formed, f"{path}, pairs")
-        view = Pairs.formed(formed)
-    else:
-        X = _matrix(path, arrays)
-        view = Pairs(X, *check_index_pairs(pairs, len(X)))
-    if labelled:
-        y = label_array(path, arrays, label or "y", len(pairs))
-        view = Pairs(view.X, view.left, view.right, check_pair_labels(y, len(pairs)))
-    others = {key: values for key, values in arrays.items() if values.shape == (len(pairs),)}
-    return PairFile(view, feature_names(arrays, view.X.shape[1]), others)
-
-
-def _matrix(path: Path, arrays: Arrays) -> Matrix:
-    X = point_array(path, arrays)
-    reject_nonfinite(X, f"{path}, X")
-    # In one order of memory, so that the same numbers give the same metric whatever the file.
-    return np.ascontiguousarray(X, dtype=np.float64)
-
-
-def point_array(path: Path, arrays: Mapping[str, Any]) -> Any:
-    """The array X, which must hold numbers; its rows may be still in the file."""
-    X = arrays.get("X")
-    if X is None or len(X.shape) != 2 or X.dtype.kind not in "biuf" or not X.shape[0]:
-        raise ValueError(f"{path} has no array X of numbers with shape (n, d) and n > 0.")
-    if not X.shape[1]:
-        raise ValueError(f"{path} has no feature columns.")
-    return X
-
-
-def pair_array(path: Path, arrays: Mapping[str, Any]) -> Any:
-    """The array ``pairs``, formed (then of numbers) or of row numbers; its rows may be still in the file."""
-    pairs = arrays.get("pairs")
-    if pairs is None or pairs.shape[1:2] != (2,) or len(pairs.shape) not in (2, 3) or not pairs.shape[0]:
-        raise ValueError(f"{path} has no array pairs of shape (N, 2, d) and N > 0, or (N, 2) with the points in X.")
-    if len(pairs.shape) == 3 and pairs.dtype.kind not in "biuf":
-        raise ValueError(f"{path}: the array pairs is not of numbers.")
-    return pairs
-
-
-def label_array(path: Path, arrays: Mapping[str, Any], name: str, n: int) -> Any:
-    """The array of the labels, one a row; they may be still in the file."""
-    if name not in arrays or arrays[name].shape != (n,):
-        raise ValueError(f"{path} has no array {name!r} of {n} labels.{did_you_mean(name, arrays)}")
-    return arrays[name]
-
-
-def feature_names(arrays: Mapping[str, Any], d: int) -> tuple[str, ...] | None:
-    """The array ``feature_names``, if it has a name for each feature."""
-    names = arrays.get("feature_names")
-    return None if names is None or names.shape != (d,) else tuple(map(str, names.tolist()))
+def row_of_values(values: Sequence[str], metric: Mahalanobis) -> Vector:
+    """Return the features of one point that is given by the values of its columns, in the order of the metric."""
+    preparation = load_preparation(metric)
+    names = [str(j + 1) for j in range(metric.components.shape[1])] if preparation is None else preparation.names
+    if len(values) != len(names):
+        raise ValueError(f"{len(values)} values given, the metric is for {len(names)}")
+    rules = preparation or Preparation(tuple(Rule(name) for name in names))
+    features = {
+        name: column_of_array(np.array([value], dtype=object), "") for name, value in zip(names, values, strict=True)
+    }
+    raw, notes = raw_matrix(Table("the values", features, {}), rules)
+    for note in notes:
+        warn(note)
+    point: Vector = rules.encode(raw)[0]
+    return point

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +15,16 @@ from advmetric.pairs.data import Pairs
 from advmetric.utils.typing import Matrix
 from advmetric.utils.validation import reject_nonfinite
 
+from .arrays import feature_names, label_array, pair_array, point_array
+from .contents import PairFile, PointFile, Reading
 from .npz import Member, members
-from .samples import (
-    PairFile,
-    PointFile,
-    feature_names,
-    label_array,
-    pair_array,
-    pair_columns,
-    pairs_of_table,
-    point_array,
-    point_columns,
-    points_of_table,
-)
-from .tables import NPZ, read_tables
+from .preparation import Preparation, Rule
+from .samples import pair_columns, pairs_of_table, point_columns, points_of_table, stacked
+from .sources import is_npz
+from .survey import Survey
+from .tables import Table, read_tables
 
-__all__ = ["Parts", "open_parts"]
+__all__ = ["Parts", "open_parts", "survey_parts"]
 
 Members = Mapping[str, Member]
 
@@ -44,24 +38,66 @@ class Parts:
     """Rows of the file, where it says how many."""
     points: Callable[[], Iterator[Matrix]] | None = None
     """For pairs of row numbers: the points that occurred in the parts so far, each once."""
+    survey: Survey | None = None
+    """Of a table: what its columns held in the parts so far."""
 
 
 @contextmanager
 def open_parts(
-    path: Path, kind: str, label: str | None, rows: int, drop: Sequence[str] | None, delimiter: str | None
+    path: Path,
+    kind: str,
+    label: str | None,
+    rows: int,
+    how: Reading,
+    preparation: Preparation | None = None,
 ) -> Iterator[Parts]:
-    """A file of "points" or "pairs" in parts of so many rows; ``label`` names the column (or array) of the labels."""
-    if path.suffix.lower() in NPZ:
+    """A file of "points" or "pairs" in parts of so many rows; ``label`` names the column (or array) of the labels.
+
+    The parts are features, prepared as given. Without a preparation, a table with text or missing values ends in an
+    UnpreparedError; :func:`survey_parts` finds out how to prepare it.
+    """
+    if is_npz(path):
         with members(path) as arrays:
             yield (_points if kind == "points" else _pairs)(path, arrays, label or "y", rows)
         return
     assert label is not None
-    choose = (point_columns if kind == "points" else pair_columns)(path, label, drop)
-    tables = read_tables(path, choose, delimiter, rows, keep=[label])
-    if kind == "points":
-        yield Parts(points_of_table(table, label, drop) for table in tables)
-    else:
-        yield Parts(pairs_of_table(table, label, drop, part=True) for table in tables)
+    survey = Survey(how.categories)
+
+    def items() -> Iterator[PointFile | PairFile]:
+        for table in _tables(path, kind, label, rows, how):
+            survey.update(table if kind == "points" else stacked(table))
+            rules = preparation or Preparation(tuple(Rule(name) for name in _names(table, kind)))
+            if kind == "points":
+                points = points_of_table(table, label, how, rules, quiet=True)
+                yield replace(points, X=rules.encode(points.X))
+            else:
+                found = pairs_of_table(table, label, how, rules, part=True)
+                yield replace(found, pairs=replace(found.pairs, X=rules.encode(found.pairs.X)))
+
+    yield Parts(items(), survey=survey)
+
+
+def survey_parts(path: Path, kind: str, label: str, rows: int, how: Reading) -> Survey:
+    """Read a table once (twice where a category begins with numbers) to find out what its columns hold."""
+    categories = set(how.categories)
+    while True:
+        survey = Survey(categories)
+        for table in _tables(path, kind, label, rows, how):
+            survey.update(table if kind == "points" else stacked(table))
+        more = set(survey.uncounted())
+        if more <= categories:
+            return survey
+        categories |= more
+
+
+def _tables(path: Path, kind: str, label: str, rows: int, how: Reading) -> Iterator[Table]:
+    choose = (point_columns if kind == "points" else pair_columns)(path, label, how)
+    return read_tables(path, choose, how.form, rows, keep=[label])
+
+
+def _names(table: Table, kind: str) -> list[str]:
+    names = list(table.features)
+    return names if kind == "points" else [name[2:] for name in names[: len(names) // 2]]
 
 
 # --- npz ----------------------------------------------------------------------------------------------------

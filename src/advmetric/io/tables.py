@@ -1,216 +1,150 @@
-"""Reading CSV and Parquet without pandas: chosen columns as numbers, the others as they are.
+"""Tables as columns: text, Parquet and Excel, whole or in parts. Rows are counted from 1, without the header.
 
-Missing values and text among the numbers are refused with their place. Rows are counted from 1, without the header.
+Chosen columns are features, read as numbers or text; the others are carried as they are.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advmetric.utils.errors import UsageError
 from advmetric.utils.optional import require
-from advmetric.utils.typing import Matrix
 
-__all__ = ["NPZ", "PARQUET", "TEXT", "Choose", "Table", "pyarrow", "read_table", "read_tables"]
+from .columns import Column, column_of_array, column_of_text
+from .sources import Source, open_source, pyarrow
+from .text import TextFormat, line_of_row, read_header, read_text
 
-TEXT = {".csv": ",", ".tsv": "\t", ".txt": ","}
-"""Suffixes of text tables, with the delimiter they are written with."""
-PARQUET = (".parquet", ".pq")
-NPZ = (".npz",)
-MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "<na>"}
-_BATCH = 20_000
-_SAMPLE = 1 << 16
+__all__ = ["Choose", "Table", "read_table", "read_tables"]
 
 Choose = Callable[[list[str]], Sequence[str]]
-"""From the names of all columns to those that are numbers."""
+"""From the names of all columns to those of the features."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a file: ``numbers`` (n, k) under ``names``, and the others by name."""
+    """The columns of a file, or of some of its rows: features by name, and the others by name."""
 
-    path: Path
-    names: tuple[str, ...]
-    numbers: Matrix
+    name: str
+    features: dict[str, Column]
     others: dict[str, NDArray]
-    lines: NDArray[np.integer] | None = None
-    """For text files, the line on which each row ends."""
     first: int = 0
     """Rows of the file before these."""
+    line: Callable[[int], int | None] = field(default=lambda row: None, repr=False)
+    """The line of a row of the file, for files that have lines; slow."""
+    decimal: str = "."
+
+    def __len__(self) -> int:
+        columns: list[Any] = [*self.features.values(), *self.others.values()]
+        return len(columns[0]) if columns else 0
 
     def place(self, row: int, column: str) -> str:
         """Where a value is, for an error message."""
-        return _place(self.path, self.first + row, None if self.lines is None else int(self.lines[row]), column)
+        line = self.line(self.first + row)
+        return f"{self.name}, row {self.first + row + 1}{'' if line is None else f' (line {line})'}, column {column!r}"
 
 
-def read_table(path: Path, choose: Choose, delimiter: str | None = None) -> Table:
-    """Read a CSV or Parquet file; ``choose`` says which of its columns are numbers."""
-    parts = list(read_tables(path, choose, delimiter))
-    whole = parts[0]
-    if len(parts) == 1:
-        return whole
-    others = {name: np.concatenate([part.others[name] for part in parts]) for name in whole.others}
-    lines = np.concatenate([part.lines for part in parts if part.lines is not None])
-    return Table(path, whole.names, np.concatenate([part.numbers for part in parts]), others, lines)
+def read_table(path: Path, choose: Choose, form: TextFormat | None = None) -> Table:
+    """Read a table at once; ``choose`` says which of its columns are features."""
+    (whole,) = read_tables(path, choose, form)  # to its end, where a quote that is not closed is found
+    return whole
 
 
 def read_tables(
     path: Path,
     choose: Choose,
-    delimiter: str | None = None,
+    form: TextFormat | None = None,
     rows: int | None = None,
     keep: Sequence[str] | None = None,
 ) -> Iterator[Table]:
-    """Read a CSV or Parquet file in parts of so many rows, one in memory at a time; of the others, ``keep`` only."""
-    suffix = path.suffix.lower()
-    if suffix in PARQUET:
-        parts = _read_parquet(path, choose, rows, keep)
-    elif suffix in TEXT:
-        parts = _read_text(path, choose, delimiter, rows or _BATCH, keep)
-    else:
-        raise UsageError(f"{path} must end in {', '.join((*TEXT, *PARQUET, *NPZ))}", "DATA")
-    for table in parts:
-        flawed = np.argwhere(~np.isfinite(table.numbers))
-        if len(flawed):
-            row, column = flawed[0]
-            value = "missing" if np.isnan(table.numbers[row, column]) else "infinite"
-            place = table.place(int(row), table.names[column])
-            raise ValueError(f"{place}: the value is {value}. Fill in or remove such values first.")
-        yield table
+    """Read a table in parts of so many rows, one in memory at a time; of the other columns, ``keep`` only."""
+    source = open_source(path)
+    if source.format == "parquet":
+        return _read_parquet(source, choose, rows, keep)
+    if source.format == "excel":
+        return _read_excel(source, choose, form or TextFormat(), rows, keep)
+    return _read_text(source, choose, form or TextFormat(), rows, keep)
 
 
 def _rest(header: Sequence[str], names: Sequence[str], keep: Sequence[str] | None) -> list[str]:
-    """The columns that are not numbers, or those of them to keep."""
+    """The columns that are no features, or those of them to keep."""
     used = set(names)
     return [name for name in header if name not in used and (keep is None or name in keep)]
 
 
-# --- text ---------------------------------------------------------------------------------------------------
-
-
 def _read_text(
-    path: Path, choose: Choose, delimiter: str | None, size: int, keep: Sequence[str] | None
+    source: Source, choose: Choose, form: TextFormat, rows: int | None, keep: Sequence[str] | None
 ) -> Iterator[Table]:
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        try:
-            yield from _parsed(path, stream, choose, _delimiter(delimiter, stream), size, keep)
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from error
-        except csv.Error as error:
-            raise ValueError(f"{path} is not a CSV file: {error}.") from error
-
-
-def _delimiter(given: str | None, stream: TextIO) -> str:
-    """The given delimiter, or the one that splits the first lines most evenly and most often."""
-    if given is not None:
-        character = "\t" if given in ("tab", "\\t") else given
-        if len(character) != 1:
-            raise UsageError(f"{given!r} is not one character", "--delimiter")
-        return character
-    sample = stream.read(_SAMPLE)
-    stream.seek(0)
-    lines = [line for line in sample.splitlines(keepends=True) if line.strip()]
-    lines = lines[:-1] if len(sample) == _SAMPLE and len(lines) > 1 else lines
-
-    def merit(candidate: str) -> tuple[bool, int]:
-        widths = [len(row) for row in csv.reader(lines[:50], delimiter=candidate)]
-        return (len(set(widths)) == 1 and widths[0] > 1, widths[0] if widths else 0)
-
-    return max(",;\t|", key=merit)
-
-
-def _parsed(
-    path: Path, stream: TextIO, choose: Choose, delimiter: str, size: int, keep: Sequence[str] | None
-) -> Iterator[Table]:
-    reader = csv.reader(stream, delimiter=delimiter)
-    rows = ((reader.line_num, row) for row in reader if any(cell.strip() for cell in row))
-    header = [name.strip() for name in next(rows, (0, []))[1]]
-    if not header:
-        raise ValueError(f"{path} is empty.")
-    _check_header(path, header)
-    names = tuple(choose(header))
-    wanted = [header.index(name) for name in names]
-    rest = {name: header.index(name) for name in _rest(header, names, keep)}
+    compute = require("pyarrow.compute", "a table")
+    header = read_header(source, form)
+    names = tuple(choose(header.names))
+    rest = _rest(header.names, names, keep)
     first = 0
-    while batch := list(islice(rows, size)):
-        for line, row in batch:
-            if len(row) != len(header):
-                raise ValueError(f"{path}, line {line} has {len(row)} values, but the header has {len(header)} names.")
-        cells = [[row[position] for position in wanted] for _, row in batch]
-        try:
-            numbers = np.array(cells, dtype=np.float64).reshape(len(cells), -1)
-        except ValueError:
-            at, column, flaw = _first_flaw(cells)
-            place = _place(path, first + at, batch[at][0], names[column])
-            raise ValueError(f"{place}: {flaw}") from None
+    for content in read_text(source, header, rows):
+        if not content.num_rows:
+            continue
+        features = {name: column_of_text(content.column(name), form.decimal) for name in names}
         others = {
-            name: np.array([row[position].strip() for _, row in batch], dtype=object) for name, position in rest.items()
+            name: np.array(compute.utf8_trim_whitespace(content.column(name)).to_pylist(), dtype=object)
+            for name in rest
         }
-        yield Table(path, names, numbers, others, np.array([line for line, _ in batch], dtype=np.int64), first)
-        first += len(batch)
+        yield Table(source.name, features, others, first, lambda row: line_of_row(source, header, row), form.decimal)
+        first += content.num_rows
     if not first:
-        raise ValueError(f"{path} has a header but no rows.")
+        raise ValueError(f"{source.name} has a header but no rows.")
 
 
-def _first_flaw(cells: list[list[str]]) -> tuple[int, int, str]:
-    """Row, column and description of the first cell that is no number."""
-    for row, values in enumerate(cells):
-        for column, value in enumerate(values):
-            if value.strip().lower() in MISSING:
-                return row, column, "the value is missing. Fill in or remove such values first."
-            if not _is_number(value):
-                decimal = _is_number(value.replace(",", "."))
-                cure = "Write decimals with a point." if decimal else "Leave a text column out with --drop."
-                return row, column, f"{value[:40]!r} is not a number. {cure}"
-    raise AssertionError("every cell is a number, yet NumPy refused one")
-
-
-def _place(path: Path, row: int, line: int | None, column: str) -> str:
-    """Where a value is, for an error message."""
-    return f"{path}, row {row + 1}{'' if line is None else f' (line {line})'}, column {column!r}"
-
-
-def _check_header(path: Path, header: list[str]) -> None:
-    """Refuse what is no header: numbers (data without one), names that occur twice or are empty."""
-    if all(_is_number(name) for name in header):
-        raise ValueError(f"{path} has no header: its first line is all numbers. Put the names of the columns there.")
-    for position, name in enumerate(header, start=1):
-        if not name:
-            raise ValueError(
-                f"{path}: column {position} has no name in the header. Name it, or leave it out (pandas: index=False)."
+def _read_excel(
+    source: Source, choose: Choose, form: TextFormat, rows: int | None, keep: Sequence[str] | None
+) -> Iterator[Table]:
+    """The first sheet; Excel files are small enough to be read whole, so parts are cut from memory."""
+    pandas = require("pandas", "an Excel file")
+    require("openpyxl", "an Excel file")
+    with source.open() as stream:
+        try:
+            sheet = pandas.read_excel(
+                stream, header=0 if form.header else None, dtype=object, engine="openpyxl", keep_default_na=False
             )
-        if header.count(name) > 1:
-            raise ValueError(f"{path} has two columns called {name!r}.")
+        except Exception as error:  # zip directories and XML of a damaged file raise nearly anything
+            raise ValueError(f"{source.name} is not an Excel file, or it is damaged ({error}).") from error
+    if not form.header:
+        sheet.columns = range(1, sheet.shape[1] + 1)
+    sheet.columns = [str(name).strip() for name in sheet.columns]
+    for position, name in enumerate(sheet.columns, start=1):
+        if name.startswith("Unnamed: "):
+            raise ValueError(f"{source.name}: column {position} has no name in the first row of the sheet.")
+        if re.fullmatch(r".+\.1", name) and name[:-2] in sheet.columns:
+            raise ValueError(f"{source.name} has two columns called {name[:-2]!r}.")
+    header = list(sheet.columns)
+    if not header:
+        raise ValueError(f"{source.name} is empty.")
+    names = tuple(choose(header))
+    rest = _rest(header, names, keep)
+    if not len(sheet):
+        raise ValueError(f"{source.name} has no rows.")
+    above = 2 if form.header else 1
+    for first in range(0, len(sheet), rows or len(sheet)):
+        part = sheet.iloc[first : first + (rows or len(sheet))]
+        features = {
+            name: column_of_array(_object_array(part[name]), f"{source.name}, column {name!r}") for name in names
+        }
+        others = {name: _object_array(part[name]) for name in rest}
+        yield Table(source.name, features, others, first, lambda row: row + above)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _object_array(column: Any) -> NDArray[np.object_]:
+    array: NDArray[np.object_] = column.to_numpy(dtype=object)
+    return array
 
 
-# --- Parquet ------------------------------------------------------------------------------------------------
-
-
-def pyarrow() -> tuple[Any, Any]:
-    """Return the modules pyarrow and pyarrow.parquet."""
-    return require("pyarrow", "a Parquet file"), require("pyarrow.parquet", "a Parquet file")
-
-
-def _read_parquet(path: Path, choose: Choose, rows: int | None, keep: Sequence[str] | None) -> Iterator[Table]:
+def _read_parquet(source: Source, choose: Choose, rows: int | None, keep: Sequence[str] | None) -> Iterator[Table]:
     arrow, parquet = pyarrow()
-    with open(path, "rb") as stream:
+    with source.open() as stream:
         try:
             # In parts: neither row groups ahead, nor a whole one at once, which may be all of the file.
             whole = rows is None
@@ -218,32 +152,23 @@ def _read_parquet(path: Path, choose: Choose, rows: int | None, keep: Sequence[s
             # What pandas keeps of an index is no column of the user's.
             header = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
             if len(set(header)) < len(header):
-                raise ValueError(f"{path} has two columns of one name.")
+                raise ValueError(f"{source.name} has two columns of one name.")
             names = tuple(choose(header))
             rest = _rest(header, names, keep)
             if file.metadata.num_rows == 0:
-                raise ValueError(f"{path} has no rows.")
+                raise ValueError(f"{source.name} has no rows.")
             columns, first = [*names, *rest], 0
             if rows is None:
                 parts: Iterable[Any] = [file.read(columns)]
             else:
                 parts = (arrow.Table.from_batches([batch]) for batch in file.iter_batches(rows, columns=columns))
             for part in parts:
-                yield _of_arrow(path, part, names, rest, first)
+                arrays = {name: _array(part.column(name)) for name in columns}
+                features = {name: column_of_array(arrays[name], f"{source.name}, column {name!r}") for name in names}
+                yield Table(source.name, features, {name: arrays[name] for name in rest}, first)
                 first += part.num_rows
         except (arrow.ArrowException, OSError) as error:
-            raise ValueError(f"{path} is not a Parquet file, or it is damaged ({error}).") from error
-
-
-def _of_arrow(path: Path, content: Any, names: tuple[str, ...], rest: Sequence[str], first: int) -> Table:
-    columns = {name: _array(content.column(name)) for name in (*names, *rest)}
-    for name in names:
-        if columns[name].dtype.kind not in "biuf":
-            raise ValueError(f"{path}, column {name!r} is not of numbers. Leave it out with --drop.")
-    numbers = np.empty((content.num_rows, len(names)))
-    for position, name in enumerate(names):
-        numbers[:, position] = columns[name]
-    return Table(path, names, numbers, {name: columns[name] for name in rest}, first=first)
+            raise ValueError(f"{source.name} is not a Parquet file, or it is damaged ({error}).") from error
 
 
 def _array(column: Any) -> NDArray:

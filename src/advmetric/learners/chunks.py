@@ -64,7 +64,7 @@ def _known(X: Any) -> bool:
 def aligned(X: Any, y: Any) -> tuple[Any, Any]:
     """X in whole rows, and y as a Dask array that is cut as X is.
 
-    Unknown sizes, as those of dataframes, are counted (a number a chunk comes to the client) unless both are unknown
+    Unknown sizes, as those of dataframes, are counted (one number per chunk) unless both are unknown
     and equally many: those belong together, or a worker will say so.
     """
     X = whole_rows(X)
@@ -74,7 +74,7 @@ def aligned(X: Any, y: Any) -> tuple[Any, Any]:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
-        raise ValueError(f"y must have one label a row, got shape {y.shape}.")
+        raise ValueError(f"y must have one label per row, got shape {y.shape}.")
     if not _known(X) and not _known(y) and X.numblocks[0] == y.numblocks[0]:
         return X, y
     X, y = (a if _known(a) else a.copy().compute_chunk_sizes() for a in (X, y))  # copied, since this is done in place

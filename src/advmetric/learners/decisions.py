@@ -74,11 +74,13 @@ class PairDecisions:
         probabilities are too extreme where the metric fits its training pairs better than others.
         ``calibrate_threshold`` fits them anew on pairs that were held out.
         """
-        distances = to_numpy(self.pair_distance(pairs))  # type: ignore[attr-defined]
+        similar = self._similar_probability(to_numpy(self.pair_distance(pairs)))  # type: ignore[attr-defined]
+        return np.column_stack([1.0 - similar, similar])
+
+    def _similar_probability(self, distances: Vector) -> Vector:
         if not hasattr(self, "calibration_"):
             raise ValueError("set_threshold gives no probabilities; fit them with calibrate_threshold(pairs, y).")
-        similar = similar_probability(distances, self.calibration_)
-        return np.column_stack([1.0 - similar, similar])
+        return similar_probability(distances, self.calibration_)
 
     def set_threshold(self, threshold: float) -> Any:
         """Call pairs similar up to this distance."""

@@ -50,7 +50,7 @@ class IncrementalLearner(MetricLearner):
         Notes
         -----
         Each call solves for the metric, O(d³): for many batches, ``fit_batches`` solves once at the end.
-        Points leave one d×d matrix a class in ``statistics_``, pairs two and a sample of at most 10 000
+        Points leave one d×d matrix per class in ``statistics_``, pairs two and a sample of at most 10 000
         pairs, on which ``threshold_`` is chosen: as ``fit`` chooses it while all pairs fit in the sample.
         After ``fit``, which keeps no statistics, the stream starts anew, with a warning.
         """

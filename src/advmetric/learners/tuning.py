@@ -6,6 +6,7 @@ Learners say how candidates share work: :meth:`MetricLearner._candidate_groups` 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -32,6 +33,7 @@ __all__ = [
     "Search",
     "best_params",
     "expand_grid",
+    "group_candidates",
     "make_folds",
     "make_scorer",
     "score_candidates",
@@ -92,8 +94,8 @@ def make_folds(data: Samples, cv: Any, groups: Any = None) -> list[Part]:
 
     If cv is a number, small classes may allow fewer folds.
     """
-    y = data.labels
-    if isinstance(cv, (int, np.integer)):
+    y, by_number = data.labels, isinstance(cv, (int, np.integer))
+    if by_number:
         sizes = np.unique(y, return_counts=True)[1]
         pairs = data.kind == "pairs"
         # On pairs, each fold needs both kinds; on points, a class must be left to learn from.
@@ -108,7 +110,20 @@ def make_folds(data: Samples, cv: Any, groups: Any = None) -> list[Part]:
         if groups is not None:
             cv = StratifiedGroupKFold(cv)
     splitter = check_cv(cv, y, classifier=True)
-    return [(data.take(train), data.take(test)) for train, test in splitter.split(np.zeros(len(y)), y, groups)]
+    with warnings.catch_warnings():
+        if by_number:  # classes smaller than the number of folds are in order here
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        folds = list(splitter.split(np.zeros(len(y)), y, groups))
+    if by_number and data.kind == "points":
+        sizes_of = [np.unique(y[train], return_counts=True)[1] for train, _ in folds]
+        folds = [fold for fold, sizes in zip(folds, sizes_of, strict=True) if len(sizes) > 1 and sizes.max() > 1]
+        if not folds:
+            raise ValueError(
+                f"{len(y)} points in {len(np.unique(y))} classes are too few for cross-validation: no fold leaves two "
+                "classes and two points of one of them to learn from. Add points, or give the parameters without a "
+                "search (AML instead of AMLCV)."
+            )
+    return [(data.take(train), data.take(test)) for train, test in folds]
 
 
 def expand_grid(grid: Mapping[str, Sequence[Any]], thin: int = 1) -> list[Params]:
@@ -119,6 +134,19 @@ def expand_grid(grid: Mapping[str, Sequence[Any]], thin: int = 1) -> list[Params
     """
     values = [list(options)[::thin] for options in grid.values()]
     return [dict(zip(grid, combination, strict=True)) for combination in product(*values)]
+
+
+def group_candidates(candidates: Sequence[Params], free: Sequence[str]) -> list[list[int]]:
+    """Return groups of candidates (by position) that differ in the free parameters only.
+
+    >>> group_candidates([{"t": 0, "a": 1}, {"t": 1, "a": 1}, {"t": 0, "a": 2}], free=("a",))
+    [[0, 2], [1]]
+    """
+    groups: dict[str, list[int]] = {}
+    for index, params in enumerate(candidates):
+        shared = sorted((name, repr(value)) for name, value in params.items() if name not in free)
+        groups.setdefault(repr(shared), []).append(index)
+    return list(groups.values())
 
 
 @dataclass(frozen=True)

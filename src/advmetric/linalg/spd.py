@@ -58,7 +58,7 @@ def spd_factor(M: Matrix) -> Matrix:
 
 
 def with_signs(components: Matrix) -> Matrix:
-    """Turn each row so that its largest entry is positive: else the signs of eigenvectors are LAPACK's whim."""
+    """Flip rows so that the largest entry of each is positive: LAPACK gives eigenvectors arbitrary signs."""
     xp = namespace(components)
     flipped = xp.max(components, axis=1) + xp.min(components, axis=1) < 0.0
     return xp.where(flipped[:, None], -components, components)

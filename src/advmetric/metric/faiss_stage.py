@@ -95,20 +95,23 @@ def search(
     parameters = faiss.SearchParametersPreTransform(index_params=settings) if settings else None
     if isinstance(stage, faiss.IndexFlat) and len(queries) >= 20:
         return _search_flat(index, queries, k)
-    squares, indices = _numpy_search(index)(queries, k, params=parameters)
+    squares, indices = _search_with(index, queries, k, parameters)
     # Cells with fewer than k points together, or a graph in pieces: such queries look at every point.
     short = np.flatnonzero(indices[:, -1] < 0)
     if len(short):
-        squares[short], indices[short] = _numpy_search(everywhere)(transform(index, queries[short]), k, params=every)
+        squares[short], indices[short] = _search_with(everywhere, transform(index, queries[short]), k, every)
     return squares, indices
 
 
-def _numpy_search(index: Any) -> Any:
-    """Return the search method of NumPy arrays.
+def _search_with(index: Any, queries: Single, k: int, parameters: Any) -> tuple[Matrix, Indices]:
+    """Search with parameters.
 
-    faiss.contrib.torch_utils replaces ``search`` by one that takes tensors too but no ``params``, and keeps this one.
+    ``faiss.contrib.torch_utils``, which pytorch-metric-learning imports, replaces ``search`` by a function that takes
+    none, and keeps the original as ``search_numpy``.
     """
-    return getattr(index, "search_numpy", index.search)
+    search = getattr(index, "search_numpy", index.search)
+    found: tuple[Matrix, Indices] = search(queries, k, params=parameters)
+    return found
 
 
 def _search_flat(index: Any, queries: Single, k: int) -> tuple[Matrix, Indices]:
@@ -122,7 +125,7 @@ def _search_flat(index: Any, queries: Single, k: int) -> tuple[Matrix, Indices]:
 
     def one(share: Single) -> tuple[Matrix, Indices]:
         faiss.omp_set_num_threads(1)  # OpenMP keeps this number for each thread of the caller by itself
-        return _numpy_search(index)(share, k)
+        return _search_with(index, share, k, None)
 
     with _matrix_products(), ThreadPoolExecutor(len(shares)) as pool:
         found = list(pool.map(one, shares))

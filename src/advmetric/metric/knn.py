@@ -22,7 +22,7 @@ def knn_predict(X: Matrix, y: NDArray[np.integer], queries: Matrix, k: int = 5) 
     """Majority label of the k nearest points of X, Euclidean; ties go to the smaller label.
 
     What scikit-learn's KNeighborsClassifier(algorithm="brute") predicts, without its overhead of a
-    few milliseconds a call, which counts when thousands of small problems are scored.
+    few milliseconds per call, which counts when thousands of small problems are scored.
 
     Parameters
     ----------

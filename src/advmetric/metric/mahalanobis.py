@@ -41,6 +41,9 @@ class Mahalanobis:
         Names of the d features, kept with a saved metric.
     calibration : (slope, intercept), optional
         Of the log-odds of "same" as a function of the distance: see :meth:`probability`.
+    preparation : list of dict, optional
+        How the command line turns the columns of a table into the d features (categories, missing values): facts that
+        JSON can hold, kept with a saved metric. The metric itself does not use them.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class Mahalanobis:
     threshold: float | None = None
     feature_names: tuple[str, ...] | None = field(default=None)
     calibration: tuple[float, float] | None = None
+    preparation: list[dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         # The identity of tens of thousands of features is kept sparse (Euclidean): dense, it takes gigabytes.
@@ -150,7 +154,7 @@ class Mahalanobis:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the metric to a file, atomically: a reader sees the old file or the whole new one."""
-        facts = {name: getattr(self, name) for name in ("threshold", "feature_names", "calibration")}
+        facts = {name: getattr(self, name) for name in ("threshold", "feature_names", "calibration", "preparation")}
         write_archive(path, "a metric", facts, {"components": self.dense_components})
 
     @classmethod
@@ -163,7 +167,8 @@ class Mahalanobis:
             If the file is not a metric of advmetric, was changed or cut short, or comes from a newer version.
         """
         with read_archive(path, "a metric") as (facts, arrays):
-            return cls(arrays["components"], facts["threshold"], facts["feature_names"], facts["calibration"])
+            known = facts["threshold"], facts["feature_names"], facts["calibration"], facts.get("preparation")
+            return cls(arrays["components"], *known)
 
     @property
     def dense_components(self) -> Matrix:

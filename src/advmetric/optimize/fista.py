@@ -60,7 +60,7 @@ def fista(
 
     Notes
     -----
-    About two evaluations of ``smooth`` and one of ``prox`` an iteration; memory: six arrays like x.
+    About two evaluations of ``smooth`` and one of ``prox`` per iteration; memory: six arrays like x.
 
     References
     ----------

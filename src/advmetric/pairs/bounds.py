@@ -91,7 +91,7 @@ def bounded_pairs(
     Notes
     -----
     Time O(N log N + Nd); memory: one copy of the points (or of the differences, if they are fewer) and
-    about 40 bytes a pair.
+    about 40 bytes per pair.
     """
     rng = check_random_state(random_state)
     chosen = draw_pairs(data, pairs, rng, most_listed=_MAX_LISTED)

@@ -30,7 +30,7 @@ class PointStatistics:
     """Counts n_c, means μ_c and centred scatters S_c of each class: all that all pairs of points come to.
 
     Means are kept relative to an origin inside each class, so that they round at the scale of its spread, not
-    of its distance from 0. Memory: one (d, d) matrix a class, since the weight of S_c in the sum
+    of its distance from 0. Memory: one (d, d) matrix per class, since the weight of S_c in the sum
     over pairs (n_c) is known at the end only.
     """
 

@@ -29,7 +29,7 @@ MOST_PAIRS = 1 << 26
 def tiled_pair_sums(X: Matrix, left: Any, right: Any, y: NDArray[np.integer]) -> tuple[Matrix, Matrix]:
     """Σ (x - x')(x - x')ᵀ over the pairs with y = +1 and over those with y = -1: O(Nd + nd²).
 
-    X must be in C order and double precision; what lies far from the origin cancels. Working memory: 8 bytes a pair,
+    X must be in C order and double precision; what lies far from the origin cancels. Working memory: 8 bytes per pair,
     at most 0.5 GB, and some tiles.
     """
     d = X.shape[1]

@@ -188,7 +188,7 @@ class Impostors:
 
     @property
     def keys(self) -> Indices:
-        """One number a pair, ascending: anchor · n + point."""
+        """One number per pair, ascending: anchor · n + point."""
         return self.anchors * (len(self.start) - 1) + self.points
 
     def union(self, other: Impostors) -> Impostors:
@@ -210,7 +210,7 @@ class Impostors:
         return csr_array((weights[kept], self.points[kept], start), shape=(n, n))
 
     def sum_by_anchor(self, values: Matrix) -> Matrix:
-        """Sum the rows of values, one a pair, over the pairs of each anchor: (n, …) from (N, …)."""
+        """Sum the rows of values, one per pair, over the pairs of each anchor: (n, …) from (N, …)."""
         n, size = len(self.start) - 1, len(self)
         totals: Matrix = csr_array((np.ones(size), np.arange(size), self.start), shape=(n, size)) @ values
         return totals

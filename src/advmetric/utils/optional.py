@@ -18,15 +18,18 @@ _EXTRAS = {
     "markupsafe": "report",
     "matplotlib": "plots",
     "numba": "fast",
+    "openpyxl": "tables",
     "ot": "ot",
     "pandas": "tables",
     "PIL": "vision",
     "pyarrow": "tables",
+    "pytorch_metric_learning": "deep",
     "rich": "cli",
+    "safetensors": "deep",
     "torch": "deep",
     "typer": "cli",
 }
-"""Extra of this package that installs each optional module."""
+"""Extra of this package that installs each optional module. Others (torchvision, timm) are installed by their name."""
 
 
 class MissingDependencyError(ImportError):
@@ -52,9 +55,8 @@ def require(module: str, purpose: str = "this") -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingDependencyError(
-            f'{purpose} needs {package}: pip install "advmetric[{_EXTRAS[package]}]" ({error})'
-        ) from error
+        target = f'"advmetric[{_EXTRAS[package]}]"' if package in _EXTRAS else package
+        raise MissingDependencyError(f"{purpose} needs {package}: pip install {target} ({error})") from error
 
 
 def is_installed(module: str) -> bool:

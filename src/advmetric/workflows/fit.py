@@ -1,4 +1,4 @@
-"""Tune, fit, judge and refit: from samples to a metric with an honest number beside it."""
+"""Tune, fit, judge and refit: from samples to a metric with its score on held-out data."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from advmetric.algorithms.registry import Method
-from advmetric.evaluation.scores import K, euclidean, neighbor_error, pair_quality, scale_of
+from advmetric.algorithms.registry import SEARCH, Method
+from advmetric.evaluation.scores import K
+from advmetric.io.preparation import Preparation
 from advmetric.learners.tuning import NeighborScorer, PairScorer, best_params
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.metric.threshold import fit_probability
 from advmetric.pairs.data import Pairs, Samples
+from advmetric.utils.errors import UsageError
 from advmetric.utils.typing import Vector
 from advmetric.utils.warning import warn
 
+from .choice import choose_method
+from .judge import Judgement, judge, rulers_beside
 from .parameters import make_learner
+from .splits import folds_of, hold_out, subsample
+from .stages import Stage, stage
 
-__all__ = ["Fitted", "calibrate", "check_classes", "fit_samples", "judge", "learn", "tune"]
+__all__ = ["Fitted", "calibrate", "check_classes", "fit_samples", "learn", "tune"]
 
 FOLDS = 3
 CALIBRATION_FOLDS = 5
+TUNED = 10_000
+"""Rows at most that parameters are tuned on."""
 
 Params = dict[str, Any]
 
@@ -46,8 +53,12 @@ class Fitted:
     test: int
     fitted_on: int
     scores: dict[str, Any] = field(default_factory=dict)
+    sampled: int | None = None
+    """How many of the held-out points the scores are of, if not of all."""
     judged: int | None = None
     """How many of the pairs the threshold was chosen on, if not all."""
+    method: Method | None = None
+    """The method that was chosen, if that was asked for."""
 
 
 def fit_samples(
@@ -56,6 +67,8 @@ def fit_samples(
     samples: Samples,
     *,
     names: Sequence[str] | None = None,
+    preparation: Preparation | None = None,
+    groups: NDArray | None = None,
     tuned: bool = True,
     share: float = 0.2,
     standardize: bool = True,
@@ -73,6 +86,11 @@ def fit_samples(
         With raw features.
     names : sequence of str, optional
         Names of the features, kept with the metric.
+    preparation : Preparation, optional
+        Of samples as they are in a table: levels and fills are learned from the part that is learned from, and kept
+        with the metric.
+    groups : (n,) array, optional
+        Rows of one group are never on both sides of a split, nor of a fold.
     tuned : bool
         Whether to tune.
     share : float in [0, 1)
@@ -84,21 +102,58 @@ def fit_samples(
     seed : int
         Of splits and random pairs.
     """
-    train, held_out = _split(samples.labels, share, seed)
-    training = samples.take(train)
-    params, how = tune(method, fixed, training, standardize, seed) if tuned else (fixed, "as given")
-    metric = learn(method, params, training, standardize, seed)
-    scores = {}
+    train, held_out = hold_out(samples.labels, share, seed, groups)
+    training, used = _prepared(samples.take(train), preparation)
+    params, how = fixed, "as given"
+    inner = None if groups is None else groups[train]
+    if method is SEARCH:
+        if not tuned:
+            raise UsageError("AMLCV chooses by cross-validation; leave out --no-tune, or name a method", "--method")
+        with stage("Choosing the loss and its parameters"):
+            method, params, how = choose_method(fixed, _standardized(training, standardize)[0], seed, inner)
+    elif tuned:
+        params, how = tune(method, fixed, training, standardize, seed, inner)
+    with stage(f"Fitting {method.name} on {len(training):,} rows"):
+        metric = learn(method, params, training, standardize, seed)
+    found = Judgement({})
     if len(held_out):
-        scores = judge(method, metric, training, samples.take(held_out), standardize)
-    if refit and len(held_out):
-        metric = learn(method, params, samples, standardize, seed)
-    metric = Mahalanobis(metric.components, metric.threshold, None if names is None else tuple(names))
-    if isinstance(samples, Pairs):
-        metric = calibrate(metric, method, params, samples, standardize, seed)
+        rulers = rulers_beside(method.name, metric, training.points, standardized=standardize)
+        testing = samples.take(held_out)
+        if used is not None and preparation is not None:
+            testing = replace(testing, X=used.encode(testing.X, preparation.levels))
+        found = judge(rulers, testing, training, seed=seed)
+    whole = training
+    if len(held_out) and (refit or isinstance(samples, Pairs)):
+        whole, again = _prepared(samples, preparation)
+        if refit:
+            used = again
+            with stage(f"Fitting {method.name} on all {len(samples):,} rows"):
+                metric = learn(method, params, whole, standardize, seed)
+    metric = Mahalanobis(metric.components, metric.threshold, _names(names, used), None, _facts(used))
+    if isinstance(whole, Pairs):
+        metric = calibrate(metric, method, params, whole, standardize, seed, groups)
     fitted_on = len(samples) if refit else len(train)
     classes = len(np.unique(samples.labels))
-    return Fitted(metric, params, how, classes, len(train), len(held_out), fitted_on, scores)
+    counts = classes, len(train), len(held_out), fitted_on
+    return Fitted(metric, params, how, *counts, found.scores, found.sampled, method=method)
+
+
+def _prepared(samples: Samples, preparation: Preparation | None) -> tuple[Samples, Preparation | None]:
+    """Return samples as features, by levels and fills learned from them."""
+    if preparation is None:
+        return samples, None
+    learned = preparation.learn(samples.points)
+    return replace(samples, X=learned.encode(samples.X, preparation.levels)), learned
+
+
+def _names(names: Sequence[str] | None, used: Preparation | None) -> tuple[str, ...] | None:
+    if used is not None:
+        return used.feature_names
+    return None if names is None else tuple(names)
+
+
+def _facts(used: Preparation | None) -> list[dict[str, Any]] | None:
+    return None if used is None else used.facts()
 
 
 def check_classes(data: object, classes: NDArray[np.str_], n: int) -> None:
@@ -117,33 +172,56 @@ def _fractions(classes: NDArray[np.str_]) -> bool:
         return False
 
 
-def tune(method: Method, fixed: Params, samples: Samples, standardize: bool, seed: int) -> tuple[Params, str]:
-    """Return the parameters that are best in cross-validation, with the fixed ones, and a phrase that says so."""
+def tune(
+    method: Method, fixed: Params, samples: Samples, standardize: bool, seed: int, groups: NDArray | None = None
+) -> tuple[Params, str]:
+    """Return the parameters that are best in cross-validation, with the fixed ones, and a phrase that says so.
+
+    More than 10 000 rows are sampled: parameters need not be known to a third digit.
+    """
     free = {name: values for name, values in method.grid.items() if name not in fixed}
     n = int(np.prod([len(values) for values in free.values()]))
     if n == 1:
         return fixed, "nothing to tune"
-    sizes = np.unique(samples.labels, return_counts=True)[1]
-    pairs = samples.kind == "pairs"
-    folds = min(FOLDS, int(sizes.min() if pairs else sizes.max()))
-    if folds < 2:
-        raise ValueError("too few rows to tune: every class has one member only. Add rows, or give --no-tune.")
-    print(f"Tuning {method.name}: {n} settings, {folds} folds.", file=sys.stderr)
-    with warnings.catch_warnings(record=True) as caught:
+    drawn = subsample(samples, TUNED, seed)
+    if drawn is not None:
+        samples, groups = samples.take(drawn), None if groups is None else groups[drawn]
+    folds = folds_of(samples, FOLDS, seed, groups)
+    if not folds:
+        what = (
+            "pairs of both kinds on either side" if samples.kind == "pairs" else "two rows of one class to learn from"
+        )
+        few = f"no fold has {what}" + ("" if groups is None else ", as groups are kept together")
+        raise ValueError(f"too few rows to tune: {few}. Add rows, or give --no-tune.")
+    sampled = "" if drawn is None else f" of a random sample of {len(samples):,} rows"
+    print(f"Tuning {method.name}: {n} settings, {len(folds)} folds{sampled}.", file=sys.stderr)
+    scaled = _standardized(samples, standardize)[0]
+    with warnings.catch_warnings(record=True) as caught, stage(f"Tuning {method.name}", n * len(folds)) as current:
         warnings.simplefilter("always", ConvergenceWarning)
         best = best_params(
             make_learner(method, fixed, seed),
-            _standardized(samples, standardize)[0],
+            [(scaled.take(train), scaled.take(test)) for train, test in folds],
             free,
             fixed=fixed,
-            cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
-            score=PairScorer() if pairs else NeighborScorer(K),
-            title=method.name if sys.stderr.isatty() else "",
+            score=_Counted(PairScorer() if samples.kind == "pairs" else NeighborScorer(K), current),
         )
     late = sum(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     if late:
         warn(f"{late} fits did not converge while {method.name} was tuned.", ConvergenceWarning)
-    return best, f"best of {n} settings in {folds}-fold cross-validation"
+    return best, f"best of {n} settings in {len(folds)}-fold cross-validation{sampled}"
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A scorer that counts its calls as steps of a stage."""
+
+    scorer: Any
+    stage: Stage
+
+    def __call__(self, metric: Any, learning: Samples, judging: Samples) -> float:
+        score = float(self.scorer(metric, learning, judging))
+        self.stage.advance()
+        return score
 
 
 def _standardized(samples: Samples, standardize: bool) -> tuple[Samples, Vector]:
@@ -167,44 +245,23 @@ def learn(method: Method, params: Params, samples: Samples, standardize: bool, s
 
 
 def calibrate(
-    metric: Mahalanobis, method: Method, params: Params, pairs: Pairs, standardize: bool, seed: int
+    metric: Mahalanobis,
+    method: Method,
+    params: Params,
+    pairs: Pairs,
+    standardize: bool,
+    seed: int,
+    groups: NDArray | None = None,
 ) -> Mahalanobis:
     """Return the metric with probabilities, from distances of pairs by metrics that were not learned from them."""
-    folds = min(CALIBRATION_FOLDS, int(np.unique(pairs.labels, return_counts=True)[1].min()))
-    if folds < 2:
+    folds = folds_of(pairs, CALIBRATION_FOLDS, seed, groups)
+    if not folds:
         return metric
-    distances = np.empty(len(pairs))
-    cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    for train, test in cv.split(distances, pairs.labels):
-        fitted = learn(method, params, pairs.take(train), standardize, seed)
-        distances[test] = fitted.pair_distance(pairs.take(test))
-    return replace(metric, calibration=fit_probability(distances, pairs.labels))
-
-
-def judge(
-    method: Method, metric: Mahalanobis, train: Samples, test: Samples, standardize: bool
-) -> dict[str, dict[str, Any]]:
-    """Return the scores of the learned distance and of Euclidean ones, on held-out samples."""
-    scale = scale_of(train.points)
-    distances = {method.name: metric}
-    if standardize:
-        distances["Euclidean, standardised"] = euclidean(scale)
-    distances["Euclidean, raw"] = euclidean(np.ones_like(scale))
-    if isinstance(train, Pairs) and isinstance(test, Pairs):
-        return {name: pair_quality(distance, test, train) for name, distance in distances.items()}
-    return {
-        name: {"error": neighbor_error(distance, train.X, train.labels, test.X, test.labels)}
-        for name, distance in distances.items()
-    }
-
-
-def _split(y: NDArray[np.integer], test: float, seed: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """Return the rows of the training and of the held-out part, stratified where there is enough of every class."""
-    rows = np.arange(len(y))
-    if test == 0.0:
-        return rows, rows[:0]
-    sizes = np.unique(y, return_counts=True)[1]
-    room = min(int(np.ceil(test * len(y))), len(y) - int(np.ceil(test * len(y))))
-    stratified = sizes.min() >= 2 and room >= len(sizes)
-    train, held_out = train_test_split(rows, test_size=test, stratify=y if stratified else None, random_state=seed)
-    return train, held_out
+    distances, labels = [], []
+    with stage("Calibrating probabilities, folds", len(folds)) as current:
+        for train, test in folds:
+            fitted = learn(method, params, pairs.take(train), standardize, seed)
+            distances.append(fitted.pair_distance(pairs.take(test)))
+            labels.append(pairs.labels[test])
+            current.advance()
+    return replace(metric, calibration=fit_probability(np.concatenate(distances), np.concatenate(labels)))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from advmetric.algorithms.registry import Method, methods
+from advmetric.algorithms.registry import SEARCH, Method, methods
 from advmetric.learners.base import MetricLearner
 from advmetric.utils.errors import UsageError
 from advmetric.utils.suggestions import did_you_mean
@@ -19,9 +19,9 @@ _NOT_FOR_USERS = ("preprocessor", "random_state", "verbose")
 
 def find_method(name: str) -> Method:
     """The method of that name, whatever the case."""
-    known = {method.name.lower(): method for method in methods()}
+    known = {method.name.lower(): method for method in (*methods(), SEARCH)}
     if name.lower() not in known:
-        names = [method.name for method in methods()]
+        names = [method.name for method in known.values()]
         raise UsageError(
             f"there is no method {name!r}.{did_you_mean(name, names)} Known: {', '.join(names)}", "--method"
         )
@@ -35,7 +35,11 @@ def parse_params(method: Method, given: Sequence[str]) -> dict[str, Any]:
     for item in given:
         name, equals, text = item.partition("=")
         if not equals:
-            raise UsageError(f"{item!r} is not NAME=VALUE, such as {known[0] if known else 'name'}=1", "--param")
+            default = method.estimator().get_params().get(item) if item in known else None
+            example = f"{item}={1 if default is None else default}" if item in known else "NAME=VALUE"
+            why = f"{item} needs a value" if item in known else f"{item!r} is not NAME=VALUE"
+            hint = "" if item in known else did_you_mean(item, known)
+            raise UsageError(f"{why}: --param {example}.{hint}", "--param")
         if name not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
             raise UsageError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -18,8 +18,9 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from advmetric.algorithms.registry import Method, methods
-from advmetric.io.samples import PairFile, PointFile
-from advmetric.io.streams import Parts, open_parts
+from advmetric.io.contents import PairFile, PointFile, Reading
+from advmetric.io.preparation import UnpreparedError, filled_note
+from advmetric.io.streams import Parts, open_parts, survey_parts
 from advmetric.learners.incremental import IncrementalLearner
 from advmetric.learners.input import uses_all_pairs
 from advmetric.metric.mahalanobis import Mahalanobis
@@ -29,6 +30,7 @@ from advmetric.pairs.data import Pairs
 from advmetric.pairs.pair_statistics import PairStatistics, PointStatistics, Statistics
 from advmetric.utils.errors import UsageError
 from advmetric.utils.typing import Vector
+from advmetric.utils.warning import warn
 
 from .fit import Fitted, check_classes
 from .parameters import make_learner
@@ -36,7 +38,7 @@ from .parameters import make_learner
 __all__ = ["check_streamable", "fit_stream"]
 
 _FOLDS = 5
-_QUIET = 3.0
+_QUIET = 2.0
 """Seconds before the first line of progress."""
 
 
@@ -65,12 +67,30 @@ def fit_stream(
     rows: int,
     standardize: bool,
     seed: int,
-    drop: Sequence[str] | None,
-    delimiter: str | None,
+    how: Reading,
 ) -> Fitted:
-    """Learn from a file of "points" or "pairs", so many rows at a time."""
-    with open_parts(data, kind, label, rows, drop, delimiter) as parts:
-        gathered, scale, names = _gathered(parts, standardize, seed)
+    """Learn from a file of "points" or "pairs", so many rows at a time.
+
+    A table with categories or missing values is read again: once to find the levels and means, then with these.
+    """
+    try:
+        if how.categories:
+            raise UnpreparedError("categories are declared, so levels must be found first")
+        with open_parts(data, kind, label, rows, how) as parts:
+            gathered, scale, names = _gathered(parts, standardize, seed)
+            survey = parts.survey
+    except UnpreparedError:
+        assert label is not None
+        survey = survey_parts(data, kind, label, rows, how)
+        with open_parts(data, kind, label, rows, how, survey.preparation(fill=how.fill)) as parts:
+            gathered, scale, names = _gathered(parts, standardize, seed)
+    preparation = None if survey is None else survey.preparation(fill=how.fill)
+    if survey is not None and preparation is not None:
+        for sentence in survey.suspicions():
+            warn(f"{data}: {sentence}")
+        for rule in preparation.rules:
+            if rule.name in survey.missing:
+                warn(filled_note(str(data), rule, survey.missing[rule.name]))
     whole = reduce(_merged, gathered)
     if isinstance(whole, PointStatistics):
         n, classes = int(whole.counts.sum()), len(whole.classes)
@@ -84,7 +104,9 @@ def fit_stream(
     if isinstance(whole, PairStatistics):
         metric = _calibrated(metric, method, params, gathered, scale, seed)
     few = judged if kind == "pairs" and judged < n else None
-    return Fitted(replace(metric, feature_names=names), params, "as given", classes, n, 0, n, judged=few)
+    facts = None if preparation is None else preparation.facts()
+    metric = replace(metric, feature_names=names, preparation=facts)
+    return Fitted(metric, params, "as given", classes, n, 0, n, judged=few)
 
 
 def _merged(first: Any, second: Any) -> Any:
@@ -104,7 +126,7 @@ def _gathered(parts: Parts, standardize: bool, seed: int) -> tuple[list[Any], Ve
                 gathered = gathered or [PointStatistics.empty(X.shape[1], part.labels[:0])]
                 gathered[0].update(X, part.labels)
             else:
-                # One number a pair, so that a pair is in the same fold however the file is cut.
+                # One number per pair, so that a pair is in the same fold however the file is cut.
                 fold = (_FOLDS * random.random(len(part.pairs))).astype(np.intp)
                 for k in range(_FOLDS):
                     found = PairStatistics.of(part.pairs.take(fold == k))

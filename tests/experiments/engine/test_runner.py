@@ -56,7 +56,7 @@ class Watched:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_all_runs_are_made_and_failures_recorded_with_their_place(tmp_path, jobs):
+def test_all_runs_are_made_and_failures_recorded_with_their_place(tmp_path, jobs, quick_pools):
     store, display = Store(tmp_path), Watched()
     assert run_tasks(TASKS, work, store, jobs=jobs, display=display) == len(TASKS)
     found = store.records()

@@ -21,9 +21,9 @@ from advmetric.experiments.catalogue import run_task
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Store, Task
 from advmetric.experiments.protocol import contenders
-from advmetric.experiments.report.comparison import Comparison
 from advmetric.experiments.report.page import write_report
 from advmetric.experiments.reproduce import command_line, reproduce
+from advmetric.experiments.studies.table1 import compare
 from reference.processes import quick_start
 from reference.waiting import wait_until
 
@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
     """A complete quick report, with few trials and methods; two trials for Table 1, one of all else."""
     out = tmp_path_factory.mktemp("report")
     plan = Plan(profile="quick", trials=2, datasets=["breast-cancer", "vehicle"], methods=["Euclidean", "GMML", "AML"])
-    reproduce(out, plan, ["table1"], jobs=2)
+    reproduce(out, plan, ["table1"])
     reproduce(out, replace(plan, trials=1))
     return out
 
@@ -73,7 +73,7 @@ def test_the_report_is_complete_and_self_contained(folder):
 
 @pytest.mark.xdist_group("report")
 def test_numbers_of_the_page_the_csv_and_the_store_are_the_same(folder):
-    table = Comparison(tuple(r for r in Store(folder).records().values() if r.task.experiment == "table1"))
+    table = compare(tuple(r for r in Store(folder).records().values() if r.task.experiment == "table1"))
     with open(folder / "table1.csv", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 6
@@ -96,7 +96,7 @@ def test_trials_are_paired_and_failures_leave_a_gap():
     records = made_up({"vehicle": [0.3, 0.2]}, ["Euclidean", "AML"])
     without = [r for r in records if not (r.task.method == "AML" and r.task.trial == 5)]
     failed = Record(Task("table1", "vehicle", "LMNN", 0), failure="MemoryError: no")
-    table = Comparison((*without, failed))
+    table = compare((*without, failed))
     assert table.trials("vehicle") == [0, 1, 2, 3, 4]
     assert len(table.values("vehicle", "Euclidean")) == 5
     assert not len(table.values("vehicle", "LMNN"))
@@ -106,7 +106,7 @@ def test_trials_are_paired_and_failures_leave_a_gap():
 
 def test_the_answer_says_who_wins_and_whether_it_is_significant():
     names = ["Euclidean", "GMML", "AML"]
-    table = Comparison(tuple(made_up({"vehicle": [0.3, 0.25, 0.2], "letters": [0.06, 0.03, 0.05]}, names, trials=12)))
+    table = compare(tuple(made_up({"vehicle": [0.3, 0.25, 0.2], "letters": [0.06, 0.03, 0.05]}, names, trials=12)))
     text = " ".join(table.sentences())
     assert "AML has the lowest mean error on 1 of 2 sets (vehicle)" in text
     assert "significantly above it on letters (GMML)" in text
@@ -119,7 +119,7 @@ def test_the_answer_says_who_wins_and_whether_it_is_significant():
 
 
 def test_departures_from_the_paper_are_named():
-    table = Comparison(tuple(made_up({"vehicle": [0.5, 0.203]}, ["ITML", "AML"])))
+    table = compare(tuple(made_up({"vehicle": [0.5, 0.203]}, ["ITML", "AML"])))
     assert table.departures() == [f"vehicle: ITML {table.mean('vehicle', 'ITML') - 0.301:+.3f}"]
 
 
@@ -244,5 +244,5 @@ def test_the_report_is_sound_in_a_real_browser(folder, tmp_path, width):
 
 
 def test_contenders_are_all_methods_and_nca():
-    assert list(contenders())[-2:] == ["NCA", "AML"]
-    assert len(contenders()) == 11
+    assert list(contenders())[-5:] == ["NCA", "AML", "PairAML", "NeighborAML", "AMLCV"]
+    assert len(contenders()) == 14

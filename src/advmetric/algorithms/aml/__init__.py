@@ -1,6 +1,5 @@
-"""Adversarial Metric Learning: confusion (adversary), distinguishment (objective), solvers, estimators."""
+"""Adversarial Metric Learning: confusion (adversary), distinguishment (objective), solvers, estimator."""
 
-from .cv import AMLCV
 from .estimator import AML
 
-__all__ = ["AML", "AMLCV"]
+__all__ = ["AML"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,14 @@ from advmetric.utils.typing import Matrix
 from .adversary import Adversary, check_adversary, make_adversary
 from .problem import rows_of_state, solve
 
-__all__ = ["AML"]
+__all__ = ["AML", "AML_GRID"]
+
+AML_GRID: dict[str, Sequence[float]] = {
+    "t": (0.1, 0.25, 0.5),
+    "beta": (0.01, 0.1, 1.0),
+    "alpha": (0.0, 1.0, 10.0, 100.0),
+}
+"""Values that AMLCV, the command line and the experiments try by default."""
 
 _MAX_FORMED_BYTES = 1 << 32
 _SEARCH_TOL = 1e-4
@@ -80,7 +88,7 @@ class AML(MomentLearner):
     max_iter : int, default=1000
         Iterations at most. The geodesic solver rarely needs ten.
     tol : float, default=1e-5
-        Stop when ‖M^{1/2}∇D M^{1/2}‖_F <= tol · |D| (for "alternating", when M moves by less than tol).
+        Stop when ‖M^{1/2}∇D M^{1/2}‖_F <= tol · D (for "alternating", when M moves by less than tol).
     preprocessor : (n, d) array, optional
         Points that index pairs refer to.
     random_state : int, RandomState or None
@@ -100,9 +108,9 @@ class AML(MomentLearner):
 
     Notes
     -----
-    Time O(nd²) or O(Nd + nd²) for the scatter and O(d³) an iteration, whatever the number of pairs;
+    Time O(nd²) or O(Nd + nd²) for the scatter and O(d³) per iteration, whatever the number of pairs;
     memory O(d²) beside the data. For n < d points (or pairs) all is done in the span of the data, exactly, in
-    O(dn²) and O(n³) an iteration. Sparse points are never made dense as a whole. Batch by batch, see
+    O(dn²) and O(n³) per iteration. Sparse points are never made dense as a whole. Batch by batch, see
     :meth:`partial_fit`. At t = 1/2 the metric does not change when all features are
     multiplied by one number. At other t it is multiplied by s^(4t-2) and beta acts as if multiplied
     by s^(8t-4) in f_S (for "derived"; for "expanding", M(sX, beta) = c M(X, beta/c), c = s^(4t-2)):

@@ -53,7 +53,7 @@ def geodesic(
     D is geodesically convex where A and B commute. Where they are ill-conditioned (above 10³) and do
     not, it may have several minima; this finds one downhill from ``start``.
 
-    Cost: two ``eigh`` and 15 to 40 matrix products an iteration; one to five iterations are usual.
+    Cost: two ``eigh`` and 15 to 40 matrix products per iteration; one to five iterations are usual.
     """
     state = _best_eigenvalues(start)
     objective = [state.value]
@@ -77,7 +77,7 @@ def _best_eigenvalues(state: Evaluation, n_steps: int = 6) -> Evaluation:
     """Minimise D over the eigenvalues alone: Newton in log λ on a f_S(λ) + b f_D(λ).
 
     a and b are the diagonals of A and B in the eigenbasis. Each scalar problem is convex in log λ;
-    an eigenvalue that a step would not improve keeps its value. O(d) a step.
+    an eigenvalue that a step would not improve keeps its value. O(d) per step.
     """
     xp, a, b = namespace(state.lam), state.a, state.b
     adversary, lam = state.adversary, state.lam

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +12,22 @@ from sklearn.utils import check_random_state
 from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import check_prior, prior_matrix
+from advmetric.learners.tuning import group_candidates
+from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.optimize.result import make_monitor
 from advmetric.pairs.data import LabelledPoints
 from advmetric.pairs.triplets import centred
 from advmetric.utils.parameters import Choice, Optional, Real, Whole
 from advmetric.utils.typing import Matrix
 
-from .candidates import choose_anchors
-from .neighbor_problem import LOSSES, solve_rounds, start_of_points
+from .candidates import Candidates, choose_anchors
+from .neighbor_problem import LOSSES, Rounds, solve_rounds, start_of_points
+from .whitening import Whitened
 
 __all__ = ["NeighborAML"]
+
+_Posed = tuple[Whitened, Candidates, float]
+"""Whitened points, their first candidates, and the divisor of the features."""
 
 
 class NeighborAML(MetricLearner):
@@ -180,16 +187,16 @@ class NeighborAML(MetricLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:
+    def _pose(self, data: LabelledPoints) -> _Posed:
+        """Return the points in whitened coordinates and their first candidates."""
         d = self.n_features_in_
         check_n_components(self.n_components, d)
         X, scale = centred(data.X)
         near, far = (3, 20) if self.loss == "margin" else (10, 40)
-        anchors = choose_anchors(data.y, self.n_anchors, check_random_state(self.random_state))
         start, graph = start_of_points(
             X,
             data.y,
-            anchors,
+            choose_anchors(data.y, self.n_anchors, check_random_state(self.random_state)),
             self.n_neighbors or near,
             self.n_impostors or far,
             t=float(self.t),
@@ -197,7 +204,11 @@ class NeighborAML(MetricLearner):
             prior=prior_matrix(self.prior, data, d),
             n_components=self.n_components,
         )
-        rounds = solve_rounds(
+        return start, graph, scale or 1.0
+
+    def _solve(self, posed: _Posed, data: LabelledPoints) -> Rounds:
+        start, graph, _ = posed
+        return solve_rounds(
             start,
             data.y,
             graph,
@@ -210,7 +221,29 @@ class NeighborAML(MetricLearner):
             max_iter=self.max_iter,
             monitor=make_monitor("NeighborAML", self.verbose),
         )
+
+    def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:
+        posed = self._pose(data)
+        rounds = self._solve(posed, data)
         self.round_starts_, self.candidate_changes_ = rounds.starts, rounds.changes
         self.settled_ = rounds.settled
         self._report(replace(rounds.solution, objective=rounds.objective))
-        return start.components(rounds.solution.x[0], scale or 1.0, self.n_components or d)
+        return self._components(posed, rounds)
+
+    def _components(self, posed: _Posed, rounds: Rounds) -> Matrix:
+        start, _, scale = posed
+        return start.components(rounds.solution.x[0], scale, self.n_components or self.n_features_in_)
+
+    def _candidate_groups(self, candidates: list[dict[str, Any]]) -> list[list[int]]:
+        # Candidates that differ in alpha, beta and gamma only share whitened points and their first candidates.
+        return group_candidates(candidates, free=("alpha", "beta", "gamma"))
+
+    def _candidate_metrics(self, candidates: list[dict[str, Any]], data: Any) -> Iterator[tuple[Any, int]]:
+        posed: _Posed | None = None
+        for params in candidates:
+            learner = self._unfitted().set_params(**params)
+            learner._check_params()
+            learner.n_features_in_ = data.X.shape[1]
+            posed = posed or learner._pose(data)
+            rounds = learner._solve(posed, data)
+            yield Mahalanobis(learner._components(posed, rounds)), max(1, len(rounds.objective) - 1)

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.utils.metaestimators import available_if
 
 from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
-from advmetric.learners.decisions import decides_on_pairs
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import check_prior, prior_matrix
+from advmetric.learners.tuning import group_candidates
+from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.optimize.result import make_monitor
 from advmetric.pairs.data import Pairs, Samples
 from advmetric.pairs.samplers import check_sampler
-from advmetric.utils.arrays import is_lazy, to_numpy
+from advmetric.utils.arrays import is_lazy
 from advmetric.utils.parameters import Choice, Optional, Real, Whole
 from advmetric.utils.typing import Matrix, Vector
 
-from .losses import LogisticPairs, LogisticTriplets, Loss
-from .pair_problem import drawn_pairs, pair_problem
+from .losses import LogisticPairs, LogisticTriplets
+from .pair_problem import automatic_gamma, drawn_pairs, pair_problem
+from .problem import Problem
 from .solver import minimize
 from .triplet_input import Triplets, check_triplets, holds_triplets
 
 __all__ = ["PairAML"]
+
+_SEARCH_TOL = 1e-3
+"""Enough to rank candidates; the winner is solved to ``tol``."""
 
 
 def _check_gamma(name: str, value: Any) -> None:
@@ -74,7 +80,7 @@ class PairAML(MetricLearner):
     max_iter : int, default=1000
         Iterations at most.
     tol : float, default=1e-5
-        Stop when ‖M^{1/2}∇F M^{1/2}‖_F (and |b ∂F/∂b|) <= tol · F, or when no step lowers F any more.
+        Stop when ‖M^{1/2}∇F M^{1/2}‖_F and the size of b ∂F/∂b are at most tol · F, or when no step lowers F any more.
     preprocessor : (n, d) array, optional
         Points that index pairs and index triplets refer to.
     random_state : int, RandomState or None
@@ -127,6 +133,7 @@ class PairAML(MetricLearner):
     True
     """
 
+    supervision = ("points", "pairs", "triplets")
     _constraints = {
         **ITERATION_CONSTRAINTS,
         "alpha": Real(0.0),
@@ -199,54 +206,68 @@ class PairAML(MetricLearner):
         adopted: PairAML = self._adopt(fresh)
         return adopted
 
-    def _learn(self, data: Samples | Triplets, **extra: Any) -> Matrix:
+    def _pose(self, data: Samples | Triplets) -> tuple[Problem, float]:
+        """Return the problem in whitened coordinates, and the divisor of the features."""
         d = self.n_features_in_
         check_n_components(self.n_components, d)
-        loss: Loss = LogisticTriplets() if isinstance(data, Triplets) else LogisticPairs()
-        pairs = data.pairs() if isinstance(data, Triplets) else drawn_pairs(data, self.pairs, self.random_state)
-        problem, divisor = pair_problem(
-            pairs,
-            loss,
+        triplets = isinstance(data, Triplets)
+        return pair_problem(
+            data.pairs() if isinstance(data, Triplets) else drawn_pairs(data, self.pairs, self.random_state),
+            LogisticTriplets() if triplets else LogisticPairs(),
             alpha=float(self.alpha),
             beta=float(self.beta),
             gamma=None if isinstance(self.gamma, str) else float(self.gamma),
             t=float(self.t),
             reg=float(self.reg),
-            prior=prior_matrix(self.prior, None if isinstance(data, Triplets) else data, d),
+            prior=prior_matrix(self.prior, None if triplets else data, d),
             n_components=self.n_components,
         )
+
+    def _learn(self, data: Samples | Triplets, **extra: Any) -> Matrix:
+        problem, divisor = self._pose(data)
         start = np.eye(problem.start.Z.shape[1])
         monitor = make_monitor("PairAML", self.verbose)
         solution = minimize(problem, start, tol=float(self.tol), max_iter=self.max_iter, monitor=monitor)
         L, b = solution.x
-        if loss.has_threshold:
+        if problem.loss.has_threshold:
             self.squared_threshold_ = max(b, 0.0)
         self.gamma_, self.slope_ = problem.gamma, solution.slope
         self._report(solution)
-        return problem.start.components(L, divisor, self.n_components or d)
+        return problem.start.components(L, divisor, self.n_components or self.n_features_in_)
+
+    def _candidate_groups(self, candidates: list[dict[str, Any]]) -> list[list[int]]:
+        # Candidates that differ in alpha, beta and gamma only share the whitened problem.
+        return group_candidates(candidates, free=("alpha", "beta", "gamma"))
+
+    def _candidate_metrics(self, candidates: list[dict[str, Any]], data: Samples) -> Iterator[tuple[Any, int]]:
+        posed: Problem | None = None
+        start: tuple[Matrix, float] | None = None
+        for params in candidates:
+            learner = self._unfitted().set_params(**params)
+            learner._check_params()
+            learner.n_features_in_ = data.X.shape[1]
+            if posed is None or start is None:
+                posed, divisor = learner._pose(data)
+                start = np.eye(posed.start.Z.shape[1]), 1.0
+            p, N = posed.start.Z.shape[1], len(posed.near) + len(posed.far)
+            gamma = automatic_gamma(p, N) if isinstance(learner.gamma, str) else float(learner.gamma)
+            problem = replace(posed, alpha=float(learner.alpha), beta=float(learner.beta), gamma=gamma)
+            solution = minimize(problem, *start, tol=max(learner.tol, _SEARCH_TOL), max_iter=learner.max_iter)
+            start = solution.x  # the problem is convex: any start leads to the same metric
+            wanted = learner.n_components or learner.n_features_in_
+            yield Mahalanobis(problem.start.components(solution.x[0], divisor, wanted)), max(1, solution.n_iter)
 
     def _choose_threshold(self, pairs: Pairs) -> None:
-        """√b, which the problem was solved for."""
+        """Take √b, which the problem was solved for; the calibration is for metrics saved to files."""
+        super()._choose_threshold(pairs)
         self.set_threshold(float(np.sqrt(self.squared_threshold_)))
 
-    @available_if(decides_on_pairs)
-    def predict_proba(self, pairs: ArrayLike | Pairs) -> Matrix:
-        """Probabilities of "dissimilar" and "similar" for each pair: the columns for ``classes_`` [-1, 1].
-
-        P(similar) = 1/(1 + exp(d² - b)), where √b is ``threshold_``, also if that was changed after ``fit``.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (N, 2, d), or (N, 2) integers with ``preprocessor``
-
-        Returns
-        -------
-        probabilities : ndarray of shape (N, 2)
-        """
-        distances = to_numpy(self.pair_distance(pairs))
+    def _similar_probability(self, distances: Vector) -> Vector:
+        """Return 1/(1 + exp(d² - b)), where √b is ``threshold_``, also if that was changed after ``fit``."""
         # A product of sum and difference has the sign of decision_function, however close the distance.
-        log_odds: Vector = (self.threshold_ - distances) * (abs(self.threshold_) + distances)
-        return np.column_stack([expit(-log_odds), expit(log_odds)])
+        log_odds = (self.threshold_ - distances) * (abs(self.threshold_) + distances)
+        probability: Vector = expit(log_odds)
+        return probability
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Area under the ROC curve on pairs or labelled points; for triplets, the share of those in the right order."""

@@ -80,10 +80,10 @@ class ITML(MetricLearner):
 
     Notes
     -----
-    "lbfgs": O(nd² + Nd + d³) an iteration for N pairs of n points, because pairs act through the sparse
+    "lbfgs": O(nd² + Nd + d³) per iteration for N pairs of n points, because pairs act through the sparse
     graph of the points; measured on one core, 0.1 s at N = 650 000, n = 20 000, d = 16 and 1.9 s at
-    n = 5000, d = 617. "projections": O(Nd²) a sweep; at d = 16, 0.25 µs a pair with numba and 2 µs without.
-    Memory: one copy of the points, O(d²), and about 100 bytes a pair. Isolet (6 238 × 617, 650 000 pairs) by
+    n = 5000, d = 617. "projections": O(Nd²) per sweep; at d = 16, 0.25 µs per pair with numba and 2 µs without.
+    Memory: one copy of the points, O(d²), and about 100 bytes per pair. Isolet (6 238 × 617, 650 000 pairs) by
     "lbfgs": 78 iterations, 190 s and 0.35 GB on two cores that others used as well. Pairs of equal points are
     skipped.
 

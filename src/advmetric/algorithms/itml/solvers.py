@@ -73,7 +73,7 @@ def minimise(
     max_iter: int = 1000,
     monitor: Monitor | None = None,
 ) -> Result[Matrix]:
-    """Minimise F by L-BFGS over G: straight to the optimum that the projections creep towards.
+    """Minimise F by L-BFGS over G: directly to the optimum that the projections approach slowly.
 
     Stops when ‖Gᵀ∇F(M)G‖_F <= tol · F(M).
     """
@@ -107,7 +107,7 @@ def projections(
         logdet(I + Σ ±λvvᵀ) + γ Σ log(b/ξ),   1/ξ = 1/b ∓ λ/γ,   λ >= 0,
 
     whose value by sweep is ``objective``. Stops when λ changes over a sweep by less than tol, relatively.
-    With numba and up to 100 features the loop is compiled, O(d²) a pair; else 64 pairs at a time share
+    With numba and up to 100 features the loop is compiled, O(d²) per pair; else 64 pairs at a time share
     matrix products, at the same result.
     """
     d = problem.rows.shape[1]

@@ -8,11 +8,24 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from advmetric.cli.options import AsJson, Data, Delimiter, Drop, Label, MetricFile, PairsColumn, kind_of
+from advmetric.cli.options import (
+    AsJson,
+    Data,
+    Decimal,
+    Delimiter,
+    Drop,
+    Label,
+    MetricFile,
+    NoHeader,
+    PairsColumn,
+    kind_of,
+    reading_of,
+)
 from advmetric.cli.output import show, show_json
-from advmetric.evaluation.scores import euclidean, leave_one_out_error, neighbor_error, pair_quality, scale_of
 from advmetric.io.samples import load_metric, read_pairs, read_points
-from advmetric.metric.mahalanobis import Mahalanobis
+from advmetric.pairs.data import LabelledPoints, Samples
+from advmetric.workflows.judge import judge, rulers_beside
+from advmetric.workflows.stages import stage
 
 __all__ = ["evaluate", "show_scores"]
 
@@ -30,51 +43,46 @@ def evaluate(
     ] = None,
     drop: Drop = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    no_header: NoHeader = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a metric on labelled data, beside the Euclidean distance.
 
-    Points: the error of 5 nearest neighbours, leave-one-out, or among the rows of --train. Pairs: area under the ROC
-    curve, and accuracy at the threshold saved with the metric; with --train, at the threshold that is best there, for
-    every distance. The numbers are honest only for rows that the metric was not fitted on.
+    Points: the error of 5 nearest neighbours, leave-one-out, or among the rows of --train (leave-one-out as well if
+    these are the same rows). Pairs: area under the ROC curve, and accuracy at the threshold saved with the metric;
+    with --train, at the threshold that is best there, for every distance. The numbers are meaningful only for rows that
+    the metric was not fitted on. Of many points, a random sample is judged, and the output says so.
 
     Two Euclidean distances are shown: of the raw features, and of features standardised by --train or else DATA.
     """
-    learned = load_metric(metric)
-    options: dict[str, Any] = {"drop": drop, "delimiter": delimiter, "metric": learned}
-    if kind_of(data, label, pairs) == "points":
-        points = read_points(data, label, **options)
-        others = None if train is None else read_points(train, label, **options)
-        scale = scale_of(points.X if others is None else others.X)
+    kind, learned = kind_of(data, label, pairs), load_metric(metric)
+    reading = reading_of(drop, delimiter, decimal, no_header)
 
-        def score(ruler: Mahalanobis) -> dict[str, Any]:
-            if others is None:
-                return {"error": leave_one_out_error(ruler, points.X, points.labels)}
-            return {"error": neighbor_error(ruler, others.X, others.labels, points.X, points.labels)}
+    def samples_of(path: Path) -> Samples:
+        with stage(f"Reading {path}"):
+            if kind == "pairs":
+                return read_pairs(path, pairs, reading, metric=learned).pairs
+            points = read_points(path, label, reading, metric=learned)
+            return LabelledPoints(points.X, points.labels)  # type: ignore[arg-type]  # names of classes serve as well
 
-        how = "leave-one-out" if others is None else f"neighbours among {len(others.X)} rows of {train}"
-        title = f"{len(points.X)} points of {data}, {how}"
+    test, known = samples_of(data), None if train is None else samples_of(train)
+    same = known is not None and np.array_equal(test.X, known.X) and np.array_equal(test.labels, known.labels)
+    if kind == "points":
+        how = "leave-one-out" if known is None else f"neighbours among {len(known)} rows of {train}"
+        how = f"leave-one-out (the rows of {train} are the same)" if same else how
     else:
-        found = read_pairs(data, pairs, **options).pairs
-        known = None if train is None else read_pairs(train, pairs, **options).pairs
-        scale = scale_of((found if known is None else known).X)
-
-        def score(ruler: Mahalanobis) -> dict[str, Any]:
-            return pair_quality(ruler, found, known)
-
         how = "saved with the metric" if known is None else f"best on {len(known)} pairs of {train}"
-        title = f"{len(found)} pairs of {data}, threshold {how}"
-    rulers = {
-        "learned": learned,
-        "Euclidean, standardised": euclidean(scale),
-        "Euclidean, raw": euclidean(np.ones_like(scale)),
-    }
-    scores = {name: score(ruler) for name, ruler in rulers.items()}
+        how = f"{how}, the very same ones" if same else how
+    rulers = rulers_beside("learned", learned, (test if known is None else known).X)
+    found = judge(rulers, test, None if same and kind == "points" else known)
     if as_json:
-        show_json({"data": str(data), "metric": str(metric), "how": how, "scores": scores})
+        result = {"data": str(data), "metric": str(metric), "how": how, "judged": found.sampled or len(test)}
+        show_json({**result, "scores": found.scores})
         return
-    print(title)
-    show_scores(scores)
+    of = f"a random sample of {found.sampled} of " if found.sampled else ""
+    print(f"{of}{len(test)} {kind} of {data}, {'threshold ' if kind == 'pairs' else ''}{how}")
+    show_scores(found.scores)
 
 
 def show_scores(scores: dict[str, dict[str, Any]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,45 +9,59 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.cli.options import Data, Delimiter, Drop, Label, MetricFile, wrong
-from advmetric.cli.output import check_output, merged, write_columns, write_csv
-from advmetric.io.samples import load_metric, read_pairs, read_points
-from advmetric.io.tables import NPZ, PARQUET, TEXT
+from advmetric.cli.options import (
+    Data,
+    Decimal,
+    Delimiter,
+    Drop,
+    Label,
+    MetricFile,
+    NoHeader,
+    reading_of,
+    wrong,
+)
+from advmetric.cli.output import SUFFIXES, check_output, give_back, merged
+from advmetric.io.samples import load_metric, read_pairs, read_points, row_of_values
+from advmetric.io.sources import is_npz
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.utils.typing import Vector
 
 __all__ = ["distance", "transform"]
 
-SUFFIXES = (*TEXT, *PARQUET, *NPZ)
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.  [default: CSV on stdout, as -]")
+]
 
 
 def transform(
     metric: MetricFile,
     data: Data,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.", show_default=False)],
+    out: Out = None,
     label: Label = None,
     drop: Drop = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    no_header: NoHeader = False,
 ) -> None:
     """Embed points: there the Euclidean distance is the learned one.
 
     DATA is raw, as for `fit`. Columns are found by the names that the metric keeps; the others (label, id) are
     carried through, before the new columns z0, z1 ... A metric without names (fitted on npz) takes all columns but
-    --label and --drop, in their order. An npz output has the points in X and the label in y.
+    --label and --drop, in their order. An npz output has the points in X and the label in y. Categories are encoded
+    and missing values filled as `fit` learned it.
     """
     check_output(out, suffixes=SUFFIXES, inputs=(metric, data))
     learned = load_metric(metric)
-    points = read_points(data, label, drop=drop, delimiter=delimiter, metric=learned)
+    points = read_points(data, label, reading_of(drop, delimiter, decimal, no_header), metric=learned)
     Z = learned.transform(points.X)
     kept = dict(points.others)
-    if out.suffix.lower() in NPZ:
+    if out is not None and is_npz(out):
         if label is not None and label != "y":
             kept = merged({name: values for name, values in kept.items() if name != label}, {"y": kept[label]}, data)
         columns = merged(kept, {"X": Z}, data)
     else:
         columns = merged(kept, {f"z{i}": Z[:, i] for i in range(Z.shape[1])}, data)
-    write_columns(out, columns)
-    print(f"Wrote {out}: {len(Z)} points in {Z.shape[1]} dimensions.")
+    give_back(columns, out, f"{len(Z)} points in {Z.shape[1]} dimensions.")
 
 
 def distance(
@@ -58,10 +71,12 @@ def distance(
     ] = None,
     a: Annotated[str | None, typer.Option("--a", metavar="ROW", help="Row number, or values without a file.")] = None,
     b: Annotated[str | None, typer.Option("--b", metavar="ROW", help="Row number, or values without a file.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.")] = None,
+    out: Out = None,
     label: Label = None,
     drop: Drop = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    no_header: NoHeader = False,
 ) -> None:
     """Distances of pairs, with decisions if the metric has a threshold.
 
@@ -78,14 +93,13 @@ def distance(
         wrong("give a file of pairs, or --a and --b", "PAIRS")
     if a is not None and out is not None:
         wrong("it is for files of pairs; one distance is printed", "--out")
-    if out is not None:
-        check_output(out, suffixes=SUFFIXES, inputs=(metric, data))
-    learned = load_metric(metric)
+    check_output(out, suffixes=SUFFIXES, inputs=(metric, data))
+    learned, reading = load_metric(metric), reading_of(drop, delimiter, decimal, no_header)
     if a is not None and b is not None:
         if data is None:
             ends = [_values(text, option, learned) for text, option in ((a, "--a"), (b, "--b"))]
         else:
-            points = read_points(data, label, drop=drop, delimiter=delimiter, metric=learned)
+            points = read_points(data, label, reading, metric=learned)
             ends = [points.X[_row(text, option, len(points.X))] for text, option in ((a, "--a"), (b, "--b"))]
         found = learned(ends[0], ends[1])
         print(f"distance {found!r}")
@@ -93,28 +107,21 @@ def distance(
             print(f"decision {'+1 (same)' if found <= learned.threshold else '-1 (different)'}")
         return
     assert data is not None
-    pairs = read_pairs(data, None, labelled=False, drop=drop, delimiter=delimiter, metric=learned)
+    pairs = read_pairs(data, None, reading, labelled=False, metric=learned)
     distances = learned.pair_distance(pairs.pairs)
     added: dict[str, NDArray] = {"distance": distances}
     if learned.threshold is not None:
         added["decision"] = np.where(distances <= learned.threshold, 1, -1)
     columns = merged(pairs.others, added, data)
-    if out is None:
-        write_csv(sys.stdout, columns)
-    else:
-        write_columns(out, columns)
-        print(f"Wrote {out}: {len(distances)} distances.")
+    give_back(columns, out, f"{len(distances)} distances.")
 
 
 def _values(text: str, option: str, metric: Mahalanobis) -> Vector:
-    """A point given as numbers with commas between."""
+    """A point given as values with commas between."""
     try:
-        values = np.array([float(value) for value in text.split(",")])
-    except ValueError:
-        wrong(f"{text!r} is not a list of numbers such as 5.1,3.5", option)
-    if len(values) != metric.components.shape[1] or not np.isfinite(values).all():
-        wrong(f"{len(values)} values given, the metric is for {metric.components.shape[1]} (finite) ones", option)
-    return values
+        return row_of_values(text.split(","), metric)
+    except ValueError as error:
+        wrong(str(error), option)
 
 
 def _row(text: str, option: str, n: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +9,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.cli.options import Delimiter, Drop, Label, MetricFile, wrong
-from advmetric.cli.output import check_output, merged, write_columns, write_csv
+from advmetric.cli.options import Decimal, Delimiter, Drop, Label, MetricFile, NoHeader, reading_of, wrong
+from advmetric.cli.output import SUFFIXES, check_output, give_back, merged
+from advmetric.io.contents import Reading
 from advmetric.io.samples import load_metric, read_pairs, read_points
-from advmetric.io.tables import NPZ, PARQUET, TEXT
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.pairs.data import Pairs
 
@@ -32,36 +31,35 @@ def verify(
     probability: Annotated[
         float | None, typer.Option("--probability", min=0.0, max=1.0, help="Call a pair the same from this one on.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.  [default: CSV on stdout, as -]")
+    ] = None,
     label: Label = None,
     drop: Drop = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    no_header: NoHeader = False,
 ) -> None:
     """Same or different? Distance, decision and probability for each pair.
 
     Either one file of pairs (columns a_<feature> and b_<feature>), or two files of points: row i of the one is
     compared with row i of the other, or a single row with all rows. The output is CSV on stdout, or a file: the other
-    columns, then `distance`, `decision` (+1 same, -1 different) and, if the metric was fitted on pairs,
-    `probability`.
+    columns (of two files: a_<name> from FIRST, b_<name> from SECOND), then `distance`, `decision` (+1 same, -1
+    different) and, if the metric was fitted on pairs, `probability`.
     """
     if threshold is not None and probability is not None:
         wrong("give one of the two", "--threshold / --probability")
-    if out is not None:
-        check_output(out, suffixes=(*TEXT, *PARQUET, *NPZ), inputs=(metric, first, second))
-    learned = load_metric(metric)
+    check_output(out, suffixes=SUFFIXES, inputs=(metric, first, second))
+    learned, reading = load_metric(metric), reading_of(drop, delimiter, decimal, no_header)
     if probability is not None and learned.calibration is None:
         wrong(f"{metric} has no probabilities: fit it on pairs", "--probability")
     if second is None:
-        file = read_pairs(first, None, labelled=False, drop=drop, delimiter=delimiter, metric=learned)
+        file = read_pairs(first, None, reading, labelled=False, metric=learned)
         pairs, others = file.pairs, dict(file.others)
     else:
-        pairs, others = _facing(learned, first, second, label, drop, delimiter), {}
+        pairs, others = _facing(learned, first, second, label, reading)
     columns = merged(others, judged(learned, pairs, threshold, probability), first)
-    if out is None:
-        write_csv(sys.stdout, columns)
-    else:
-        write_columns(out, columns)
-        print(f"Wrote {out}: {len(pairs)} pairs, {int(np.sum(columns['decision'] == 1))} of them the same.")
+    give_back(columns, out, f"{len(pairs)} pairs, {int(np.sum(columns['decision'] == 1))} of them the same.")
 
 
 def judged(metric: Mahalanobis, pairs: Pairs, threshold: float | None, probability: float | None) -> dict[str, NDArray]:
@@ -81,13 +79,19 @@ def judged(metric: Mahalanobis, pairs: Pairs, threshold: float | None, probabili
 
 
 def _facing(
-    metric: Mahalanobis, first: Path, second: Path, label: str | None, drop: list[str] | None, delimiter: str | None
-) -> Pairs:
-    """Pairs of the rows of two files."""
-    ends = [read_points(path, label, drop=drop, delimiter=delimiter, metric=metric).X for path in (first, second)]
-    n = max(len(X) for X in ends)
-    for path, X in zip((first, second), ends, strict=True):
-        if len(X) not in (1, n):
-            raise ValueError(f"{path} has {len(X)} rows, the other file {n}: give as many, or one.")
-    rows = [np.arange(n) if len(X) == n else np.zeros(n, dtype=np.intp) for X in ends]
-    return Pairs(np.concatenate(ends), rows[0], len(ends[0]) + rows[1])
+    metric: Mahalanobis, first: Path, second: Path, label: str | None, reading: Reading
+) -> tuple[Pairs, dict[str, NDArray]]:
+    """Pairs of the rows of two files, and the other columns of both."""
+    files = [read_points(path, label, reading, metric=metric) for path in (first, second)]
+    n = max(len(file.X) for file in files)
+    for path, file in zip((first, second), files, strict=True):
+        if len(file.X) not in (1, n):
+            raise ValueError(f"{path} has {len(file.X)} rows, the other file {n}: give as many, or one.")
+    rows = [np.arange(n) if len(file.X) == n else np.zeros(n, dtype=np.intp) for file in files]
+    others = {
+        f"{side}_{name}": values[row]
+        for side, file, row in zip("ab", files, rows, strict=True)
+        for name, values in file.others.items()
+    }
+    pairs = Pairs(np.concatenate([file.X for file in files]), rows[0], len(files[0].X) + rows[1])
+    return pairs, others

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import tempfile
 import threading
 import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -130,7 +132,8 @@ def _run_in_processes(state: _Progress, work: Work, jobs: int, retry_failed: boo
         while state.left or running or state.reclaim():
             while state.left and len(running) < jobs:
                 task = state.left.popleft()
-                running[pool.submit(_perform, task, work, state.store, retry_failed)] = task
+                with _interrupts_held():
+                    running[pool.submit(_perform, task, work, state.store, retry_failed)] = task
             state.show(running.values())
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             broken = False
@@ -195,10 +198,25 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(jobs, mp_context=context, initializer=_die_with, initargs=(os.getpid(),))
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while a worker is started: it inherits this, and imports without a traceback when one comes."""
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _perform_alone(task: Task, work: Work, store: Store, retry_failed: bool) -> Record | None:
     with _pool(1) as pool:
         try:
-            return pool.submit(_perform, task, work, store, retry_failed).result()
+            with _interrupts_held():
+                future = pool.submit(_perform, task, work, store, retry_failed)
+            return future.result()
         except BrokenProcessPool:
             record = Record(task, failure="the process was killed (out of memory?)")
             store.append(record)
@@ -214,6 +232,10 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+    # Ctrl-C goes to the runner too, which tells the user: a worker ends without a word (what it wrote is complete).
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _perform(task: Task, work: Work, store: Store, retry_failed: bool = False) -> Record | None:

@@ -85,13 +85,16 @@ class Store:
         return self.read()[0]
 
     def read(self) -> tuple[dict[Task, Record], int]:
-        """Return all finished runs, and the number of lines that are not records (truncated, damaged, or not ours)."""
+        """Return all finished runs, and the number of lines that are no records.
+
+        A line that a killed writer left unfinished is expected and does not count.
+        """
         found: dict[Task, Record] = {}
         skipped = 0
         for line in self._lines():
             record = _parsed(line)
             if record is None:
-                skipped += 1
+                skipped += not _unfinished(line)
                 continue
             known = found.get(record.task)
             if known is None or known.failure or not record.failure:
@@ -147,6 +150,17 @@ def _parsed(line: bytes) -> Record | None:
     if not _plain(values["result"]):
         return None
     return Record(Task(**values["task"]), **{name: values[name] for name in ("result", "failure", "seconds")})
+
+
+def _unfinished(line: bytes) -> bool:
+    """Return whether a line is the beginning of a record."""
+    if not line.startswith(b'{"task":{"experiment":"'[: len(line)]):
+        return False
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def _matches(values: Any, fields: dict[str, Any]) -> bool:

@@ -136,7 +136,7 @@ class Comparison:
     # --- as text ------------------------------------------------------------------------------------------
 
     def csv(self) -> str:
-        """One line a set and method."""
+        """Return one line per set and method."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["dataset", "method", "trials", "mean", "sd", "p_holm", "paper_mean", "paper_sd", "chosen"])

@@ -83,7 +83,7 @@ def _block(block: Any) -> dict[str, Any]:
     if isinstance(block, Table):
         return {"kind": kind, "head": list(block.head), "rows": [[_cell(cell) for cell in row] for row in block.rows]}
     if isinstance(block, Bullets):
-        return {"kind": kind, "items": list(block.items)}
+        return {"kind": kind, "lines": list(block.items)}
     return {"kind": kind, **vars(block)}
 
 

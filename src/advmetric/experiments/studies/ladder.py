@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from advmetric.algorithms.aml import AMLCV
+from advmetric.algorithms.amlcv import AMLCV
 from advmetric.algorithms.gmml import GMML
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section

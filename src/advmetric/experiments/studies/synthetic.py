@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from advmetric.algorithms.aml import AML, AMLCV
+from advmetric.algorithms.aml import AML
+from advmetric.algorithms.amlcv import AMLCV
 from advmetric.algorithms.euclidean import Euclidean
 from advmetric.algorithms.gmml import GMML
 from advmetric.experiments.engine.plan import Plan

@@ -40,7 +40,7 @@ from advmetric.experiments.report.content import (
     values_of,
 )
 from advmetric.experiments.report.drawing import subplots
-from advmetric.features import SiameseNet, cached, dense_sift, sift_pipeline
+from advmetric.features import cached, dense_sift, sift_pipeline
 from advmetric.learners.tuning import PairScorer, best_params
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.metric.threshold import best_threshold
@@ -164,7 +164,7 @@ def features(data: VerificationSet, pairs: NDArray[np.integer], labels: NDArray[
         if raw.shape[1] > WIDE:
             steps.append(PCA(50, svd_solver="randomized", random_state=0))
         return np.ascontiguousarray(make_pipeline(*steps).fit(raw[rows]).transform(raw))
-    used: dict[str, Any] = {"pairs": _digest(pairs), "labels": _digest(labels)}
+    used: dict[str, Any] = {"pairs": _digest(pairs), "labels": _digest(labels), "network": "deep"}
     if data.name in PATCHES:
         found = cached(None, f"{data.name}-siamese", data.X, used, lambda: _siamese(data.X, pairs, labels))
     else:
@@ -185,6 +185,8 @@ def _siamese(
     images: NDArray[np.uint8], pairs: NDArray[np.integer], labels: NDArray[np.integer]
 ) -> NDArray[np.floating]:
     """The embedding of a network trained on the pairs; its Euclidean distance is the network's own."""
+    from advmetric.deep import SiameseNet  # needs torch
+
     embedded: NDArray[np.floating] = SiameseNet(random_state=0).fit(images, pairs, labels).transform(images)
     return embedded
 

@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, f1_score, get_scorer, roc_auc_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
-from advmetric import AML, AMLCV
+from advmetric import AML, AMLCV, NeighborAML, PairAML
+from advmetric.algorithms import amlcv as amlcv_module
 from advmetric.algorithms.aml import estimator as estimator_module
+from advmetric.algorithms.amlcv import simplest_within_one_standard_error
 from advmetric.learners import moments as moments_module
 
 GRID = {"alphas": [0.0, 1.0, 100.0], "betas": [0.01, 1.0], "ts": [0.1, 0.5]}
@@ -335,3 +337,82 @@ def test_sampled_pairs_are_drawn_alike_for_all_candidates_of_a_fold(vehicle, exa
         by_hand(vehicle, "X", params, folds, five_neighbours, **settings) for params in search.cv_results_["params"]
     ]
     np.testing.assert_allclose(scores_of(search), expected, atol=1e-12)
+
+
+# --- the loss ---------------------------------------------------------------------------------------------
+
+
+def test_by_default_the_losses_that_the_data_allow_are_compared(vehicle):
+    rows = np.arange(0, 846, 4)
+    on_points = AMLCV(cv=2, random_state=0).fit(vehicle.X[rows], vehicle.y[rows])
+    assert set(on_points.cv_results_["param_loss"]) == {"euclidean", "geometric", "margin", "softmax"}
+    on_pairs = AMLCV(cv=2, random_state=0).fit(vehicle.formed, vehicle.kinds)
+    assert set(on_pairs.cv_results_["param_loss"]) == {"euclidean", "geometric", "pairs"}
+    for search, X in ((on_points, vehicle.X[rows]), (on_pairs, vehicle.formed)):
+        row = {name[6:]: values[search.best_index_] for name, values in search.cv_results_.items() if "param_" in name}
+        assert row["loss"] == search.best_loss_
+        assert {name: row[name] for name in search.best_params_} == search.best_params_
+        np.testing.assert_array_equal(search.components_, search.best_estimator_.components_)
+        assert np.isfinite(search.score(X, vehicle.y[rows] if X.ndim == 2 else vehicle.kinds))
+    assert on_pairs.threshold_ == on_pairs.best_estimator_.threshold_
+    np.testing.assert_allclose(
+        on_pairs.predict_proba(vehicle.formed), on_pairs.best_estimator_.predict_proba(vehicle.formed)
+    )
+
+
+def test_a_chosen_loss_gives_the_metric_of_its_own_estimator(vehicle):
+    rows = np.arange(0, 846, 3)
+    search = AMLCV(losses=["softmax"], cv=2, random_state=0).fit(vehicle.X[rows], vehicle.y[rows])
+    own = NeighborAML(loss="softmax", random_state=0, **search.best_params_).fit(vehicle.X[rows], vehicle.y[rows])
+    np.testing.assert_allclose(search.components_, own.components_)
+    pairs = AMLCV(losses="pairs", cv=2, preprocessor=vehicle.X).fit(vehicle.indices, vehicle.kinds)
+    other = PairAML(preprocessor=vehicle.X, **pairs.best_params_).fit(vehicle.indices, vehicle.kinds)
+    np.testing.assert_allclose(pairs.components_, other.components_)
+
+
+def test_noise_does_not_beat_the_euclidean_distance():
+    """Round classes at the corners of a triangle: no metric can help, so what is best by chance gives way."""
+    corners = 1.5 * np.array([[1.0, 0.0], [-0.5, np.sqrt(0.75)], [-0.5, -np.sqrt(0.75)]])
+    chosen = []
+    for seed in range(4):
+        y = np.arange(240) % 3
+        X = np.random.RandomState(seed).randn(240, 2) + corners[y]
+        chosen.append(AMLCV(losses=["euclidean", "geometric"], random_state=seed).fit(X, y).best_loss_)
+    assert chosen.count("euclidean") >= 3
+
+
+def test_the_simplest_candidate_within_one_standard_error_is_taken():
+    scores = np.array([[0.70, 0.90, 0.91], [0.70, 0.90, 0.89], [0.70, 0.90, 0.92]])
+    levels = np.array([0, 1, 2])
+    assert simplest_within_one_standard_error(scores, levels) == 1
+    assert simplest_within_one_standard_error(scores[:, [0, 2]], levels[[0, 2]]) == 1
+    assert simplest_within_one_standard_error(scores[:1], levels) == 2  # a single split tells no error
+
+
+def test_many_rows_are_compared_on_a_stratified_subset(vehicle, monkeypatch):
+    seen = []
+    original = amlcv_module.make_folds
+
+    def watching(data, cv, groups=None):
+        seen.append(np.bincount(data.labels))
+        return original(data, cv, groups)
+
+    monkeypatch.setattr(amlcv_module, "make_folds", watching)
+    search = AMLCV(**GRID, cv=2, max_rows=200, random_state=0).fit(vehicle.X, vehicle.y)
+    assert seen[0].sum() == 200
+    assert seen[0].min() >= 45
+    assert len(search.best_estimator_.classes_) == 4
+
+
+def test_rows_of_a_group_stay_together(vehicle):
+    groups = np.arange(846) // 6
+    search = AMLCV(**GRID, cv=3).fit(vehicle.X, vehicle.y, groups=groups)
+    folds = list(StratifiedGroupKFold(3).split(vehicle.X, vehicle.y, groups))
+    np.testing.assert_array_equal(scores_of(search), scores_of(AMLCV(**GRID, cv=folds).fit(vehicle.X, vehicle.y)))
+
+
+def test_losses_that_the_data_do_not_allow_are_refused(vehicle):
+    with pytest.raises(ValueError, match="'margin' learns from points with class labels"):
+        AMLCV(losses=["margin"]).fit(vehicle.formed, vehicle.kinds)
+    with pytest.raises(ValueError, match="losses='hinge' is not known"):
+        AMLCV(losses=["hinge"]).fit(vehicle.X, vehicle.y)

@@ -1,7 +1,6 @@
 """SiameseNet: it learns what pixels do not show, the same each time, and its files are whole or refused."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -11,19 +10,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
-from advmetric.features import SiameseNet
-from advmetric.features.holdout import split_pairs
+from advmetric.deep import SiameseNet
+from advmetric.deep.batches import TripletBatches
+from advmetric.deep.holdout import split_pairs
+from advmetric.deep.siamese import ContrastiveCriterion
 from advmetric.features.images import normalise_patches
-from advmetric.features.network import triplets_of
-from advmetric.utils.optional import MissingDependencyError
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def patches(n, seed):
@@ -61,9 +52,22 @@ def net(data):
 @pytest.mark.parametrize(("loss", "margin"), [("contrastive", 1.0), ("triplet", 0.5)])
 def test_on_unseen_things_the_embedding_beats_pixels(loss, margin):
     images, pairs, labels = patches(300, seed=1)
-    net = SiameseNet(loss=loss, margin=margin, epochs=12, batch_size=64).fit(*patches(600, seed=0))
+    net = SiameseNet(loss=loss, margin=margin, epochs=12, batch_size=64).fit(*patches(400, seed=0))
     pixels, normalised = auc(images, pairs, labels), auc(normalise_patches(images), pairs, labels)
     assert auc(net.transform(images), pairs, labels) > max(pixels, normalised) + 0.05
+
+
+def test_the_criteria_are_their_formulas():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(6, 4))
+    u = z / np.linalg.norm(z, axis=1, keepdims=True)
+    pairs, labels = np.array([[0, 1], [2, 3], [0, 4], [3, 5]]), np.array([1, 1, -1, -1])
+    d = np.linalg.norm(u[pairs[:, 0]] - u[pairs[:, 1]], axis=1)
+    expected = np.mean(np.where(labels > 0, d, np.maximum(1.0 - d, 0)) ** 2)
+    call = (torch.from_numpy(z), torch.from_numpy(labels), torch.from_numpy(pairs))
+    assert ContrastiveCriterion(1.0)(*call).item() == pytest.approx(expected, rel=1e-5)
+    hinges = [max(0.0, 0.5 + d[0] - d[2]), max(0.0, 0.5 + d[1] - d[3])]  # shared points: 0, and 3
+    assert ContrastiveCriterion(0.5, triplet=True)(*call).item() == pytest.approx(np.mean(hinges), rel=1e-5)
 
 
 def test_shape_dtype_and_length_of_embeddings(net, data):
@@ -88,8 +92,8 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(data, loss)
     torch.manual_seed(2)
     np.random.seed(5)
     second = clone(first).fit(*data)
-    for name, weight in first.weights_.items():
-        np.testing.assert_array_equal(weight, second.weights_[name])
+    for name, weight in first.learner_.state_dict().items():
+        assert torch.equal(weight, second.learner_.state_dict()[name])
     assert first.history_ == second.history_
     other = clone(first).set_params(random_state=4).fit(*data)
     assert np.abs(other.transform(data[0]) - first.transform(data[0])).max() > 0.01
@@ -120,13 +124,12 @@ def test_training_stops_early_and_keeps_the_best_weights():
     held = net.history_["held_out_loss"]
     assert len(held) == len(net.history_["loss"]) < 40
     assert net.best_epoch_ == int(np.argmin(held)) == len(held) - 3
-    # The kept weights have the least loss on the very pairs that were held out, kinds weighted as in training.
-    train, rows, _ = split_pairs(pairs, labels, 0.15, np.random.RandomState(0))
+    # The kept weights have the least loss on the very pairs that were held out, each kind with half of the weight.
+    _, rows, _ = split_pairs(pairs, labels, 0.15, np.random.RandomState(0))
     u, v = net.transform(images)[pairs[rows].T]
     distance = np.linalg.norm(u - v, axis=1)
     near, far = distance[labels[rows] > 0], distance[labels[rows] < 0]
-    share = np.mean(labels[train] > 0)
-    loss = share * np.mean(near**2) + (1 - share) * np.mean(np.maximum(0, 1 - far) ** 2)
+    loss = 0.5 * np.mean(near**2) + 0.5 * np.mean(np.maximum(0, 1 - far) ** 2)
     assert loss == pytest.approx(min(held), rel=1e-4)
 
 
@@ -177,12 +180,16 @@ def test_where_all_points_are_linked_pairs_are_split_at_random():
 
 def test_triplets_are_made_of_given_pairs_only():
     _, pairs, labels = patches(30, seed=0)
-    triplets = triplets_of(pairs, labels, np.random.RandomState(0))
+    batches = TripletBatches(pairs, labels, 25, seed=0)
+    triplets = np.concatenate([batches.triplets(step) for step in range(batches.steps_per_epoch)])
     similar, dissimilar = ({frozenset(pair) for pair in pairs[labels == kind].tolist()} for kind in (1, -1))
-    assert len(triplets) == 60
+    assert len(triplets) == len(np.unique(triplets[:, :2], axis=0)) == 60  # similar pairs in both orders, once
     for anchor, near, far in triplets.tolist():
         assert {anchor, near} in similar
         assert {anchor, far} in dissimilar
+    batch = batches.batch(2)
+    assert (np.split(batch.rows[batch.pairs], 2)[0] == batches.triplets(2)[:, :2]).all()
+    assert (np.split(batch.rows[batch.pairs], 2)[1] == batches.triplets(2)[:, [0, 2]]).all()
 
 
 # --- files ------------------------------------------------------------------------------------------------
@@ -297,13 +304,3 @@ def test_transform_wants_a_fit_and_images_of_the_same_size(net):
         SiameseNet().transform(IMAGES)
     with pytest.raises(ValueError, match=r"images are \(16, 16\) pixels; the network was trained on \(20, 20\)"):
         net.transform(IMAGES)
-
-
-def test_without_torch_the_error_says_what_to_install(monkeypatch):
-    import advmetric.features
-
-    monkeypatch.delattr(advmetric.features, "network", raising=False)
-    monkeypatch.delitem(sys.modules, "advmetric.features.network", raising=False)
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingDependencyError, match=r'^SiameseNet needs torch: pip install "advmetric\[deep\]"'):
-        SiameseNet().fit(IMAGES, PAIRS, LABELS)

@@ -1,0 +1,400 @@
+"""AMLCV: the loss and the parameters of adversarial metric learning, chosen by cross-validation."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import train_test_split
+
+from advmetric.learners.base import MetricLearner
+from advmetric.learners.moments import check_n_components
+from advmetric.learners.prior import prior_matrix
+from advmetric.learners.tuning import Params, Search, expand_grid, make_folds, make_scorer, score_candidates
+from advmetric.pairs.data import Samples
+from advmetric.utils.parameters import ANYTHING, Choice, Optional, Whole
+from advmetric.utils.typing import Matrix, Vector
+
+from .aml import AML
+from .aml.estimator import AML_GRID
+from .discriminative import NeighborAML, PairAML
+from .euclidean import Euclidean
+
+__all__ = ["AMLCV", "LOSSES"]
+
+LOSSES = ("euclidean", "geometric", "pairs", "margin", "softmax")
+"""Losses that can be chosen among, from the simplest to the most flexible."""
+
+_DEFAULT_LOSSES = {
+    "points": ("euclidean", "geometric", "margin", "softmax"),
+    "pairs": ("euclidean", "geometric", "pairs"),
+}
+_SIMPLICITY = {"euclidean": 0, "geometric": 1, "pairs": 2, "margin": 2, "softmax": 2}
+_SETTINGS: dict[str, list[Params]] = {
+    "margin": [
+        {"t": 0.1, "gamma": 0.01, "alpha": 0.0, "beta": 10.0},
+        {"t": 0.1, "gamma": 0.01, "alpha": 1.0, "beta": 10.0},
+        {"t": 0.25, "gamma": 0.03, "alpha": 0.0, "beta": 10.0},
+        {"t": 0.25, "gamma": 0.1, "alpha": 1.0, "beta": 10.0},
+    ],
+    "softmax": [
+        {"t": 0.1, "gamma": 0.1, "alpha": 0.0, "beta": 10.0},
+        {"t": 0.1, "gamma": 0.1, "alpha": 1.0, "beta": 10.0},
+        {"t": 0.1, "gamma": 0.03, "alpha": 1.0, "beta": 10.0},
+        {"t": 0.25, "gamma": 0.1, "alpha": 1.0, "beta": 3.0},
+    ],
+    "pairs": [
+        {"t": t, "gamma": gamma, "alpha": alpha, "beta": beta}
+        for t in (0.25, 0.5)
+        for gamma in (1.0, 0.3, 0.1, 0.01)
+        for alpha, beta in ((0.0, 30.0), (1.0, 30.0), (1.0, 10.0))
+    ],
+}
+"""Settings of the discriminative losses that are tried: the best in inner cross-validation on the training parts of the
+bundled sets, with and without the adversary."""
+_MANY_FEATURES = 100
+"""With more features, subspaces of this many components are tried, and the discriminative losses learn in one only …"""
+_FEW_COMPONENTS = 60
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Candidates that one estimator learns."""
+
+    loss: str
+    learner: MetricLearner
+    candidates: list[Params]
+
+
+class AMLCV(MetricLearner):
+    """Adversarial metric learning with its loss and parameters chosen by cross-validation.
+
+    By default the candidates are the Euclidean distance, the paper's model (:class:`AML`) and the discriminative losses
+    that the data allow: :class:`NeighborAML` with the margin and the softmax loss for labelled points, :class:`PairAML`
+    for pairs, each with and without the adversary. With ``alphas``, ``betas`` or ``ts`` given, only the paper's model
+    is searched, over all combinations of the values.
+
+    Of candidates whose scores cannot be told apart the simplest is taken: the best one gives way to a simpler loss
+    (Euclidean before the paper's model before discriminative losses) if the mean of its lead over the folds is no more
+    than one standard error. The choice is fitted again on all data.
+
+    Parameters
+    ----------
+    losses : sequence of {"euclidean", "geometric", "pairs", "margin", "softmax"}, optional
+        Losses to choose among; "geometric" is the paper's. None: as above.
+    alphas, betas, ts : sequences of float, optional
+        For the paper's model: values to try, see :class:`AML`; alpha = 0 is GMML.
+    n_components : sequence of int or None, optional
+        Dimensions of the subspace to try; None within the sequence is the full space. By default the full space, and
+        also 60 dimensions where there are more than 100 features. (One value may stand alone, here and above.)
+    regs : sequence of float
+        For the paper's model: strengths of the prior to try.
+    priors : sequence of "identity", "covariance" or (d, d) arrays
+        For the paper's model: priors to try.
+    cv : int, splitter or iterable, default=5
+        Folds, stratified by class or by kind of pair.
+    scoring : str, callable or None
+        On labels: a scorer of the k-NN classifier in the learned space (None: accuracy). On pairs: a scorer of the
+        fitted learner (None: ROC AUC).
+    n_neighbors : int, default=5
+        k of the k-NN classifier that scores on labels.
+    max_rows : int or None, default=5000
+        Candidates are compared on at most so many points or pairs (a random subset with the same shares of the
+        classes); None for all. The final fit uses all.
+    n_jobs : int, optional
+        Processes for folds and groups of candidates.
+    pairs, adversary, average, max_iter, tol, preprocessor, random_state
+        As for :class:`AML`.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    best_loss_ : str
+        The loss that was chosen.
+    best_params_, best_score_, best_index_ : the choice
+    best_estimator_ : Euclidean, AML, PairAML or NeighborAML
+        Fitted on all data with ``best_params_``.
+    cv_results_ : dict of arrays
+        ``param_*`` (``param_loss`` among them), ``split*_test_score``, ``mean_test_score``, ``std_test_score``,
+        ``rank_test_score``, ``n_iter``: ready for ``pandas.DataFrame``.
+    components_, threshold_, classes_, n_iter_, converged_, objective_ : as for :class:`AML`
+
+    Notes
+    -----
+    Candidates share scatter matrices, geodesics, candidate graphs and starts within a fold. With defaults, labelled
+    points cost about 40 fits of :class:`NeighborAML` on four fifths of at most 5000 points.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> search = AMLCV(alphas=[0, 1], betas=[1], ts=[0.25, 0.5]).fit(X, y)
+    >>> search.best_loss_, sorted(search.best_params_)
+    ('geometric', ['alpha', 'beta', 'n_components', 'prior', 'reg', 't'])
+    """
+
+    def __init__(
+        self,
+        *,
+        losses: Sequence[str] | None = None,
+        alphas: Sequence[float] | None = None,
+        betas: Sequence[float] | None = None,
+        ts: Sequence[float] | None = None,
+        n_components: Sequence[int | None] | None = None,
+        regs: Sequence[float] = (1e-3,),
+        priors: Sequence[Any] = ("identity",),
+        cv: Any = 5,
+        scoring: str | Callable[..., float] | None = None,
+        n_neighbors: int = 5,
+        max_rows: int | None = 5000,
+        n_jobs: int | None = None,
+        pairs: Any = "all",
+        adversary: str = "derived",
+        average: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        preprocessor: ArrayLike | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.losses = losses
+        self.alphas = alphas
+        self.betas = betas
+        self.ts = ts
+        self.n_components = n_components
+        self.regs = regs
+        self.priors = priors
+        self.cv = cv
+        self.scoring = scoring
+        self.n_neighbors = n_neighbors
+        self.max_rows = max_rows
+        self.n_jobs = n_jobs
+        self.pairs = pairs
+        self.adversary = adversary
+        self.average = average
+        self.max_iter = max_iter
+        self.tol = tol
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        for loss in self._values("losses", ()):
+            Choice(*LOSSES)("losses", loss)
+        for candidate in self._geometric_candidates(1):
+            self._geometric(candidate)._check_params()
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> AMLCV:
+        """Choose the loss and its parameters by cross-validation and learn the metric with them.
+
+        Parameters
+        ----------
+        X, y : as for :class:`AML`
+        groups : array-like, optional
+            Group of each row (a person, say): rows of a group are never on both sides of a split. A number of folds
+            then stands for ``StratifiedGroupKFold``.
+
+        Returns
+        -------
+        self : object
+        """
+        self._fit(X, y, groups=groups)
+        return self
+
+    # --- candidates -------------------------------------------------------------------------------------
+
+    def _values(self, name: str, default: Sequence[Any]) -> list[Any]:
+        """Return the values to try for one parameter; a single value stands for itself."""
+        given = getattr(self, name)
+        if given is None:
+            return list(default)
+        one = isinstance(given, str) or not np.iterable(given) or (name == "priors" and getattr(given, "ndim", 1) == 2)
+        values = [given] if one else list(given)
+        if not values:
+            raise ValueError(f"{name} is empty; give at least one value to try.")
+        return values
+
+    def _dimensions(self, d: int) -> list[int | None]:
+        wide = d > _MANY_FEATURES and not self._only_geometric
+        return self._values("n_components", (None, _FEW_COMPONENTS) if wide else (None,))
+
+    @property
+    def _only_geometric(self) -> bool:
+        return self.losses is None and any(v is not None for v in (self.alphas, self.betas, self.ts))
+
+    def _geometric_candidates(self, d: int) -> list[Params]:
+        """Return all combinations; those that share most come together, alpha changing fastest."""
+        grid = {
+            "prior": self._values("priors", ()),
+            "reg": self._values("regs", ()),
+            "n_components": self._dimensions(d),
+            "t": self._values("ts", AML_GRID["t"]),
+            "beta": self._values("betas", AML_GRID["beta"]),
+            "alpha": self._values("alphas", AML_GRID["alpha"]),
+        }
+        return expand_grid(grid)
+
+    def _geometric(self, params: Params) -> AML:
+        shared = ("pairs", "adversary", "average", "max_iter", "tol", "preprocessor", "random_state")
+        return AML(**params, **{name: getattr(self, name) for name in shared})
+
+    def _families(self, data: Samples) -> list[_Family]:
+        d = data.X.shape[1]
+        losses = ["geometric"] if self._only_geometric else self._values("losses", _DEFAULT_LOSSES[data.kind])
+        families = []
+        for loss in losses:
+            if loss == "geometric":
+                families.append(_Family(loss, self._geometric({}), self._geometric_candidates(d)))
+            elif loss == "euclidean":
+                families.append(_Family(loss, Euclidean(preprocessor=self.preprocessor), [{}]))
+            else:
+                # In many dimensions these cost most and overfit: the smallest subspace only.
+                r = min(self._dimensions(d), key=lambda value: d if value is None else value)
+                settings = [{**params, "n_components": r} for params in _SETTINGS[loss]]
+                families.append(_Family(loss, self._discriminative(loss, data.kind), settings))
+        return families
+
+    def _discriminative(self, loss: str, kind: str) -> MetricLearner:
+        shared = {"preprocessor": self.preprocessor, "random_state": self.random_state}
+        if loss == "pairs":
+            return PairAML(**shared)
+        if kind == "pairs":
+            raise ValueError(f"losses: {loss!r} learns from points with class labels, not from pairs.")
+        return NeighborAML(loss=loss, **shared)
+
+    # --- search -----------------------------------------------------------------------------------------
+
+    def _learn(self, data: Samples, **extra: Any) -> Matrix:
+        d = self.n_features_in_
+        for r in self._dimensions(d):
+            check_n_components(r, d)
+        for prior in self._values("priors", ()):
+            prior_matrix(prior, data, d)
+        families = self._families(data)
+        groups = extra.get("groups")
+        part, groups = _subset(data, self.max_rows, groups, self.random_state)
+        parts = make_folds(part, self.cv, groups)
+        searches = [
+            score_candidates(
+                family.learner,
+                parts,
+                family.candidates,
+                make_scorer(data, family.learner, self.scoring, self.n_neighbors),
+                n_jobs=self.n_jobs,
+                title=f"AMLCV, {family.loss}" if self.verbose else "",
+            )
+            for family in families
+        ]
+        whole = _joined([family.loss for family in families], searches, self._only_geometric)
+        levels = np.repeat([_SIMPLICITY[family.loss] for family in families], [len(f.candidates) for f in families])
+        index = simplest_within_one_standard_error(whole.scores, levels)
+        place = np.repeat(np.arange(len(families)), [len(f.candidates) for f in families])[index]
+        family = families[place]
+        self.cv_results_, self.best_index_, self.best_score_ = whole.results(), index, float(whole.mean[index])
+        first = sum(len(f.candidates) for f in families[:place])
+        self.best_params_, self.best_loss_ = family.candidates[index - first], family.loss
+        best = family.learner._unfitted().set_params(**self.best_params_)
+        best._check_params()
+        best.n_features_in_, best.classes_ = self.n_features_in_, self.classes_
+        best._settle(data)
+        self.best_estimator_ = best
+        for name in ("n_iter_", "converged_", "objective_"):
+            if hasattr(best, name):
+                setattr(self, name, getattr(best, name))
+        return best.components_
+
+    def _choose_threshold(self, pairs: Any) -> None:
+        """Take over the threshold of the best estimator, which may have come out of its problem."""
+        self.threshold_ = self.best_estimator_.threshold_
+        self.calibration_ = self.best_estimator_.calibration_
+
+    def _similar_probability(self, distances: Vector) -> Vector:
+        # The threshold and the calibration may have been changed since fit.
+        best = copy.copy(self.best_estimator_)
+        best.threshold_, best.calibration_ = self.threshold_, self.calibration_
+        probability: Vector = best._similar_probability(distances)
+        return probability
+
+
+def simplest_within_one_standard_error(scores: Matrix, levels: NDArray[np.integer]) -> int:
+    """Return the best candidate of the simplest level that cannot be told from the best of all.
+
+    Parameters
+    ----------
+    scores : (folds, candidates) array
+    levels : (candidates,) integer array
+        The lower, the simpler.
+
+    Notes
+    -----
+    The lead of the best candidate over the best one of a level is averaged over the folds; up to one standard error of
+    that mean it counts as noise.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.80, 0.81], [0.82, 0.81], [0.81, 0.83]])
+    >>> simplest_within_one_standard_error(scores, np.array([0, 1]))
+    0
+    >>> simplest_within_one_standard_error(scores + [0.0, 0.05], np.array([0, 1]))
+    1
+    """
+    mean = scores.mean(axis=0)
+    best = int(np.argmax(mean))
+    for level in np.unique(levels[levels < levels[best]]):
+        members = np.flatnonzero(levels == level)
+        candidate = int(members[np.argmax(mean[members])])
+        lead = scores[:, best] - scores[:, candidate]
+        error = lead.std(ddof=1) / np.sqrt(len(lead)) if len(lead) > 1 else 0.0
+        if lead.mean() <= error:
+            return candidate
+    return best
+
+
+def _subset(data: Samples, max_rows: int | None, groups: Any, random_state: Any) -> tuple[Samples, Any]:
+    """Return at most so many samples, with the same shares of the classes."""
+    if max_rows is None or len(data) <= max_rows:
+        return data, groups
+    sizes = np.unique(data.labels, return_counts=True)[1]
+    stratify = data.labels if sizes.min() > 1 and max_rows >= len(sizes) else None
+    seed = random_state if random_state is not None else 0
+    rows, _ = train_test_split(np.arange(len(data)), train_size=max_rows, stratify=stratify, random_state=seed)
+    rows = np.sort(rows)
+    return data.take(rows), None if groups is None else np.asarray(groups)[rows]
+
+
+def _joined(losses: Sequence[str], searches: Sequence[Search], plain: bool) -> Search:
+    """Return one search over the candidates of all losses."""
+    names = list(dict.fromkeys(name for search in searches for params in search.candidates for name in params))
+    candidates = []
+    for loss, search in zip(losses, searches, strict=True):
+        for params in search.candidates:
+            row = {name: params.get(name) for name in names}
+            candidates.append(row if plain else {"loss": loss, **row})
+    return Search(
+        candidates,
+        np.concatenate([search.scores for search in searches], axis=1),
+        np.concatenate([search.n_iter for search in searches], axis=1),
+    )
+
+
+def _check_scoring(name: str, value: Any) -> None:
+    if not (value is None or isinstance(value, str) or callable(value)):
+        raise TypeError(f"{name} must be the name of a scorer, a callable or None, got {value!r}.")
+
+
+AMLCV._constraints = {
+    **dict.fromkeys(("losses", "alphas", "betas", "ts", "n_components", "regs", "priors", "cv", "n_jobs"), ANYTHING),
+    "scoring": _check_scoring,
+    "n_neighbors": Whole(1),
+    "max_rows": Optional(Whole(2)),
+    **{
+        name: AML._constraints[name]
+        for name in ("pairs", "adversary", "average", "max_iter", "tol", "preprocessor", "random_state", "verbose")
+    },
+}

@@ -1,0 +1,268 @@
+"""Deep AML beside the losses of pytorch-metric-learning, on classes that no training has seen.
+
+A run is one method on one test fold. All methods have the same network, batches, optimiser and number of steps. Their
+settings, as many of each method, are tried on classes held out of the training classes; the best are trained again on
+all training classes and judged on the classes of the test fold. The run of the contrastive loss is also judged with a
+linear metric, learned in seconds, on the features that its network computes before its last layer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import ttest_1samp
+from sklearn.decomposition import PCA
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from advmetric.algorithms.discriminative import PairAML
+from advmetric.datasets.verification import VerificationSet, load_verification
+from advmetric.experiments.engine.plan import Plan
+from advmetric.experiments.engine.store import Record, Task
+from advmetric.experiments.engine.study import Section, Study
+from advmetric.experiments.report.comparison import LEVEL
+from advmetric.experiments.report.content import Cell, Heading, Paragraph, Table, mean_and_sd, values_of
+from advmetric.utils.optional import is_installed
+
+__all__ = ["STUDY"]
+
+SETS = ("letters-unseen", "digits-unseen", "patches", "pubfig")
+OFFLINE = ("letters-unseen", "digits-unseen")
+AML = {"aml": "aml, no adversary", "aml softmax": "aml softmax, no adversary"}
+"""The losses of AML, and the same without adversary."""
+LIBRARY = ("contrastive", "triplet, semihard", "multi-similarity", "supcon", "proxy-anchor")
+METHODS = (*AML, *AML.values(), *LIBRARY)
+TRIALS = 5
+"""Trial s tests fold s (mod the number of folds) with seed s."""
+STEPS = {"quick": 40, "full": 200}
+SETTINGS = {"quick": 2, "full": 4}
+"""Settings of each method to try."""
+LINEAR_ON = "contrastive"
+LINEAR = "PairAML on its features"
+SCORES = {"auc": "ROC AUC", "recall_at_1": "recall@1", "map_at_r": "MAP@R"}
+PACKAGES = ("torch", "pytorch_metric_learning")
+
+
+def tasks(plan: Plan) -> list[Task]:
+    """Return a task per method, set and test fold; quick: one fold of the digits. None without the packages."""
+    if not all(map(is_installed, PACKAGES)):
+        return []
+    if plan.profile == "quick":
+        names = [name for name in plan.datasets or ("digits-unseen",) if name in SETS]
+        return plan.tasks("deep", names, METHODS, trials=1)
+    names = [name for name in plan.datasets or _available(plan)[0] if name in SETS]
+    return plan.tasks("deep", names, METHODS, trials=TRIALS)
+
+
+def missing(plan: Plan) -> list[str]:
+    """Return a sentence for each set, or package, that the study goes without."""
+    absent = [name.replace("_", "-") for name in PACKAGES if not is_installed(name)]
+    if absent:
+        return [f'Deep AML is not compared: {" and ".join(absent)} not installed (pip install "advmetric[deep]").']
+    if plan.datasets or plan.profile == "quick":
+        return []
+    return [f"{name} is not among the sets of deep AML: {why}" for name, why in _available(plan)[1].items()]
+
+
+def _available(plan: Plan) -> tuple[list[str], dict[str, str]]:
+    """Return the sets that can be loaded here, and why the others cannot."""
+    found, absent = list(OFFLINE), {}
+    for name in SETS[len(OFFLINE) :]:
+        try:
+            load_verification(name, data_home=plan.data_home)
+        except (OSError, ValueError, ImportError) as error:
+            absent[name] = str(error).splitlines()[0]
+        else:
+            found.append(name)
+    return found, absent
+
+
+# --- a run ------------------------------------------------------------------------------------------------
+
+
+def run(task: Task, data_home: Path | None) -> dict[str, Any]:
+    """Tune, train and judge one method on one test fold."""
+    # Imported here: planned only where torch is installed.
+    from advmetric.deep.comparison import CONTENDERS, Budget, penultimate, train_contender, tune
+    from advmetric.deep.evaluation import embedded_distances, retrieval_scores
+    from advmetric.deep.inputs import check_network_points
+    from advmetric.deep.learner import embed
+    from advmetric.deep.training import one_thread
+
+    data = load_verification(task.dataset, data_home=data_home)
+    splits = list(data.splits())
+    _, test_pairs = splits[task.trial % len(splits)]
+    classes = class_codes(data)
+    tested = np.isin(classes, classes[data.pairs[test_pairs]]) & (classes >= 0)
+    codes = np.where(tested, -1, classes)
+    points = check_network_points(data.X, task.dataset)
+    sizes = np.bincount(codes[codes >= 0])
+    budget = Budget(
+        steps=STEPS[task.profile],
+        per_class=int(min(12, np.median(sizes[sizes > 0]))),
+        trials=SETTINGS[task.profile],
+    )
+    contender, seed = CONTENDERS[task.method], 1000 * task.seed + task.trial
+
+    def judge(embedded: NDArray[Any]) -> dict[str, float]:
+        distances = embedded_distances(embedded, data.pairs[test_pairs])
+        found = retrieval_scores(embedded[tested], np.unique(classes[tested], return_inverse=True)[1])
+        return found | {"auc": float(roc_auc_score(data.labels[test_pairs], -distances))}
+
+    started = time.perf_counter()
+    with one_thread():  # rounding depends on the number of threads
+        (settings, score), *_ = tune(contender, points, codes, budget, seed)
+        learner = train_contender(contender, settings, points, codes, budget, seed)
+        seconds = time.perf_counter() - started
+        result = judge(embed(learner, points))
+        if task.method == LINEAR_ON:
+            features = penultimate(learner, points)
+            started = time.perf_counter()
+            metric = fit_linear(features[codes >= 0], codes[codes >= 0], seed)
+            result["linear_seconds"] = time.perf_counter() - started
+            result |= {f"linear_{name}": value for name, value in judge(metric(features)).items()}
+    return result | {"validation_auc": score, "settings": dict(settings), "tune_and_fit_seconds": seconds}
+
+
+def class_codes(data: VerificationSet) -> NDArray[np.int64]:
+    """Return the class of each point, from 0; -1 for points in no pair of a set that does not tell identities.
+
+    There, points that similar pairs link are of one class.
+    """
+    if data.identities is not None:
+        return np.unique(data.identities, return_inverse=True)[1].astype(np.int64)
+    n = len(data.X)
+    left, right = data.pairs[data.labels > 0].T
+    links = coo_array((np.ones(len(left)), (left, right)), shape=(n, n))
+    _, group = connected_components(links, directed=False)
+    seen = np.zeros(n, dtype=bool)
+    seen[data.pairs] = True
+    codes = np.full(n, -1, dtype=np.int64)
+    codes[seen] = np.unique(group[seen], return_inverse=True)[1]
+    return codes
+
+
+def fit_linear(features: NDArray[Any], codes: NDArray[Any], seed: int) -> Any:
+    """Return a linear map that PairAML learned from the features of the training classes, standardised and reduced."""
+    dimensions = min(64, features.shape[1], len(features) - 1)
+    pipeline = make_pipeline(StandardScaler(), PCA(dimensions, random_state=0), PairAML(random_state=seed))
+    return pipeline.fit(features.astype(np.float64), codes).transform
+
+
+# --- the report -------------------------------------------------------------------------------------------
+
+
+def section(records: Sequence[Record]) -> Section:
+    """Return a table per set, and what they say about AML and its adversary."""
+    profiles = sorted({r.task.profile for r in records})
+    steps = " or ".join(f"{STEPS[p]} steps and {SETTINGS[p]} settings of each method" for p in profiles)
+    blocks: list[Any] = [
+        Paragraph(
+            f"Same network, batches and optimiser (AdamW), {steps}; settings by AUC on held-out training classes, then "
+            "trained on all training classes; test classes unseen. Mean ± standard deviation over the trials that all "
+            "methods finished, each with its own test fold and seed."
+        )
+    ]
+    answers = []
+    kept: list[Record] = []
+    for dataset in dict.fromkeys(r.task.dataset for r in records):
+        here = _paired([r for r in records if r.task.dataset == dataset])
+        if not here:
+            continue
+        kept += here
+        blocks += [Heading(f"{dataset} ({_trials(len({r.task.trial for r in here}))})"), _table(here)]
+        answers += _against_library(dataset, here)
+    answers += _adversary(kept)
+    return Section("Deep AML", blocks, answers)
+
+
+def _paired(records: Sequence[Record]) -> list[Record]:
+    """Return the records of the trials that every method finished: comparisons are paired."""
+    done = [{r.task.trial for r in records if r.task.method == m} for m in {r.task.method for r in records}]
+    common = set.intersection(*done)
+    return [r for r in records if r.task.trial in common]
+
+
+def _trials(count: int) -> str:
+    return f"{count} trial{'' if count == 1 else 's'}"
+
+
+def _table(records: Sequence[Record]) -> Table:
+    methods = [m for m in METHODS if any(r.task.method == m for r in records)]
+    values = {m: {key: values_of(records, key, method=m) for key in SCORES} for m in methods}
+    best = {key: max(methods, key=lambda m: values[m][key].mean()) for key in SCORES}
+    rows: list[list[Cell | str]] = [
+        [
+            name,
+            *(Cell(mean_and_sd(values[name][key]), best=best[key] == name) for key in SCORES),
+            Cell(f"{values_of(records, 'tune_and_fit_seconds', method=name).mean():.0f}", timing=True),
+        ]
+        for name in sorted(methods, key=lambda m: -values[m]["auc"].mean())
+    ]
+    if LINEAR_ON in methods:
+        seconds = values_of(records, "linear_seconds", method=LINEAR_ON).mean()
+        linear = [mean_and_sd(values_of(records, f"linear_{key}", method=LINEAR_ON)) for key in SCORES]
+        rows.append([f"{LINEAR_ON}, {LINEAR}", *linear, Cell(f"{seconds:.0f} more", timing=True)])
+    return Table(["method", *SCORES.values(), "seconds"], rows)
+
+
+def _against_library(dataset: str, records: Sequence[Record]) -> list[str]:
+    """Return one sentence: AML, with the loss that is better on held-out training classes, beside the best other loss.
+
+    The best other loss is chosen by its results on the test classes, which favours it.
+    """
+    known = {r.task.method for r in records}
+    ours, others = [m for m in AML if m in known], [m for m in LIBRARY if m in known]
+    if not ours or not others:
+        return []
+    mine = max(ours, key=lambda m: values_of(records, "validation_auc", method=m).mean())
+    auc = {m: values_of(records, "auc", method=m) for m in (mine, *others)}
+    best = max(others, key=lambda m: auc[m].mean())
+    found = (
+        f"Deep AML, {dataset}: {mine} has AUC {mean_and_sd(auc[mine])}, the best loss of pytorch-metric-learning "
+        f"({best}) {mean_and_sd(auc[best])}"
+    )
+    gap = auc[mine] - auc[best]
+    if len(gap) < 2:
+        return [f"{found}: a difference of {gap.mean():+.3f} in one trial, which decides nothing."]
+    as_good = gap.mean() >= -auc[best].std(ddof=1)
+    return [
+        f"{found}: AML is {'' if as_good else 'not '}at least as good within one standard deviation; paired difference "
+        f"{gap.mean():+.3f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.3f} (standard error)."
+    ]
+
+
+def _adversary(records: Sequence[Record]) -> list[str]:
+    """Return one sentence: what the adversary changes, on average over sets and trials; losses are averaged first."""
+    gaps = []
+    for dataset in dict.fromkeys(r.task.dataset for r in records):
+        here = [r for r in records if r.task.dataset == dataset]
+        known = {r.task.method for r in here}
+        by_loss = [
+            values_of(here, "auc", method=with_it) - values_of(here, "auc", method=without)
+            for with_it, without in AML.items()
+            if {with_it, without} <= known
+        ]
+        if by_loss:
+            gaps.append(np.mean(by_loss, axis=0))
+    if not gaps:
+        return []
+    gap = np.concatenate(gaps)
+    found = f"The adversary {'helps' if gap.mean() > 0 else 'does not help'} deep AML on average: AUC {gap.mean():+.4f}"
+    if len(gap) < 3:
+        return [f"{found} over {_trials(len(gap))}: too few to tell."]
+    error = gap.std(ddof=1) / np.sqrt(len(gap))
+    p = ttest_1samp(gap, 0.0).pvalue if error > 0 else 0.0
+    clear = "significant" if p < LEVEL else "not significant"
+    return [f"{found} ± {error:.4f} (standard error) over {len(gap)} trials, {clear} (t-test, p = {p:.2f})."]
+
+
+STUDY = Study("deep", "deep", tasks, run, section, missing)
