@@ -98,6 +98,26 @@ def write_members(path, points):
     return use
 
 
+def write_network(path, points):
+    pytest.importorskip("torch")
+    from advmetric.deep.siamese import SiameseNet
+
+    net = SiameseNet(random_state=0)
+    net.image_shape_, net.history_, net.best_epoch_, net.disjoint_ = (32, 32), [{"loss": 0.5}], 0, True
+    net.learner_ = net._build(net.image_shape_)
+    net.save(path)
+    return SiameseNet.load
+
+
+def write_deep(path, points):
+    pytest.importorskip("torch")
+    pytest.importorskip("safetensors")
+    from advmetric.deep import DeepAML
+
+    DeepAML(epochs=1, random_state=0).fit(points[0].astype(np.float32), points[1]).save(path)
+    return DeepAML.load
+
+
 def write_arrays_of_text(path, points):
     np.savez(path, names=np.array(["a", "b"]), X=points[0].astype(np.float32), y=points[1].astype(str))
     return read_arrays
@@ -111,6 +131,8 @@ WRITERS = {
     "dataset": write_dataset(True),
     "plain dataset": write_dataset(False),
     "members": write_members,
+    "network": write_network,
+    "deep model": write_deep,
     "arrays": write_arrays_of_text,
 }
 
