@@ -65,7 +65,7 @@ def test_all_pair_methods_learn_from_the_same_pairs():
     samplers = {}
     for name, method in BY_NAME.items():
         learner = make_learner(method, {}, pairs=300, random_state=7)
-        if "pairs" in learner.get_params() and name != "Euclidean":
+        if "pairs" in learner.get_params() and method.draws_paper_pairs:
             samplers[name] = (learner.get_params()["pairs"], learner.get_params()["random_state"])
     assert {"ITML", "FlatGeo", "GMML", "ERML", "DRML", "AML"} <= set(samplers)
     assert set(samplers.values()) == {(300, 7)}

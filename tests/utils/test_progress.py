@@ -83,7 +83,7 @@ def test_aml_is_silent_by_default(vehicle, caplog, capsys):
 def test_verbose_amlcv_shows_a_bar_over_folds(vehicle, capsys):
     AMLCV(alphas=[0, 1], betas=1, ts=0.5, n_components=[None, 2], cv=3, verbose=1).fit(vehicle.X, vehicle.y)
     err = capsys.readouterr().err
-    assert err.startswith("AMLCV [######              ] 1/3")
+    assert err.startswith("AMLCV, geometric [######              ] 1/3")
     assert "3/3" in err
 
 

@@ -61,12 +61,10 @@ class Mahalanobis:
 
     def __post_init__(self) -> None:
         # The identity of tens of thousands of features is kept sparse (Euclidean): dense, it takes gigabytes.
-        given = self.components
+        given: Any = self.components if issparse(self.components) else to_numpy(self.components)
         if np.iscomplexobj(given):
             raise ValueError("components must be real numbers, not complex ones.")
-        components = (
-            csr_array(given, dtype=np.float64) if issparse(given) else to_numpy(given).astype(np.float64, copy=False)
-        )
+        components = csr_array(given, dtype=np.float64) if issparse(given) else given.astype(np.float64, copy=False)
         if components.ndim != 2 or 0 in components.shape or not all_finite(components):
             raise ValueError("components must be a finite (r, d) array with r, d >= 1.")
         object.__setattr__(self, "components", components)
