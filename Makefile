@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One process per core, each with one BLAS thread: threads of several processes would compete.
 TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: reproduce test test-slow test-kernels lint bench clean help
+.PHONY: reproduce test test-slow fuzz test-kernels lint bench docs dist clean help
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -29,6 +29,9 @@ test: $(VENV)/.dev  ## run the tests
 test-slow: $(VENV)/.dev  ## run the slow tests too (minutes)
 	$(TEST) -m "slow or not slow"
 
+fuzz: $(VENV)/.dev  ## 5 000 random fits and 2 000 damaged files of each kind (minutes)
+	$(TEST) -m "slow or not slow" tests/end_to_end/test_fuzz.py
+
 test-kernels: $(VENV)/.dev  ## run the tests that rounding can upset, under two more kernels of OpenBLAS
 	OPENBLAS_CORETYPE=Haswell $(TEST) -m "numerical and not slow"
 	OPENBLAS_CORETYPE=Prescott $(TEST) -m "numerical and not slow"
@@ -42,5 +45,14 @@ lint: $(VENV)/.dev  ## ruff, mypy and the rule of imports
 bench: $(VENV)/.dev  ## print the performance ratios
 	$(BIN)/python benchmarks/run.py
 
+docs: $(VENV)/.dev  ## build the documentation into docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+dist: $(VENV)/.dev  ## build and check sdist and wheel
+	rm -rf dist
+	$(BIN)/python -m build -q
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
 clean:  ## remove everything that the other commands made
-	rm -rf $(VENV) results build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) results build dist docs/_build docs/gallery docs/generated docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis

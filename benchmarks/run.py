@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import bench_algorithm1
 import bench_fit
+import bench_import
 import bench_memory
 import bench_scatter
 import bench_search
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "search": bench_search.rows,
     "memory": bench_memory.rows,
     "solver": bench_solver.rows,
+    "import": bench_import.rows,
 }
 
 

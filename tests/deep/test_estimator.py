@@ -180,6 +180,15 @@ def test_neighbours_by_the_index(model, table):
     np.testing.assert_allclose(distances[0, 1], model.pair_distance(X[[[0, nearest[0, 1]]]])[0], rtol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["exact", "ivf", "hnsw"])
+def test_the_index_works_beside_pytorch_metric_learning(model, table, kind):
+    """It imports faiss.contrib.torch_utils, which replaces faiss's search by one that takes no parameters."""
+    pytest.importorskip("faiss.contrib.torch_utils")
+    h = model.transform(table[0])
+    index = MetricIndex(model.get_metric(), kind=kind).add(h)
+    assert index.query(h[:4], k=1)[1][:, 0].tolist() == [0, 1, 2, 3]
+
+
 # --- scikit-learn ---------------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ SCRIPT = """
 import sys, torch
 torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[1])
-from test_resume import SETTINGS, data
+from test_training import SETTINGS, data
 from advmetric.deep import DeepAML
 DeepAML(**SETTINGS, checkpoint=sys.argv[2]).fit(*data())
 """

@@ -483,3 +483,77 @@ def test_squares_that_overflow_are_refused_without_a_warning(learner, vehicle):
         clone(learner).partial_fit(vehicle.X * 1e200, vehicle.y)
     with pytest.raises(ValueError, match="squares of some features of X overflow"):
         clone(learner).partial_fit(vehicle.formed * 1e200, vehicle.kinds)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_a_batch_refused_for_overflow_leaves_no_trace(learner, vehicle):
+    learner = clone(learner)
+    huge = vehicle.X[:50] * 1e200
+    one = np.zeros(50, dtype=int)
+    if learner._keeps_scatter:
+        with pytest.raises(ValueError, match="overflow"):  # the first batch, of one class: no metric is due yet
+            learner.partial_fit(huge, one)
+        assert not hasattr(learner, "statistics_")
+        assert not hasattr(learner, "classes_")
+        assert not hasattr(learner, "n_features_in_")
+    learner.partial_fit(vehicle.X[:300], vehicle.y[:300])
+    before = learner.components_
+    if learner._keeps_scatter:
+        with pytest.raises(ValueError, match="overflow"):
+            learner.partial_fit(huge, vehicle.y[:50])
+    assert learner.components_ is before
+    learner.partial_fit(vehicle.X[300:], vehicle.y[300:])
+    assert_same(learner.get_mahalanobis_matrix(), clone(learner).fit(vehicle.X, vehicle.y).get_mahalanobis_matrix())
+
+
+def test_a_batch_of_pairs_refused_for_overflow_leaves_no_trace(vehicle):
+    learner = GMML()
+    similar = vehicle.formed[vehicle.kinds == 1]
+    with pytest.raises(ValueError, match="overflow"):
+        learner.partial_fit(similar * 1e200, np.ones(len(similar)))
+    assert not hasattr(learner, "statistics_")
+    learner.partial_fit(vehicle.formed[:200], vehicle.kinds[:200])
+    with pytest.raises(ValueError, match="overflow"):
+        learner.partial_fit(similar * 1e200, np.ones(len(similar)))
+    learner.partial_fit(vehicle.formed[200:], vehicle.kinds[200:])
+    expected = GMML().fit(vehicle.formed, vehicle.kinds)
+    assert_same(learner.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix())
+
+
+def test_a_solver_that_fails_leaves_the_statistics_as_they_were(vehicle, monkeypatch):
+    learner = AML().partial_fit(vehicle.X[:300], vehicle.y[:300])
+    counts = learner.statistics_.counts.copy()
+
+    def fail(self, data, **extra):
+        raise FloatingPointError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AML, "_learn", fail)
+        with pytest.raises(ValueError, match="finds no finite metric"):
+            learner.partial_fit(vehicle.X[300:], vehicle.y[300:])
+    np.testing.assert_array_equal(learner.statistics_.counts, counts)
+
+
+def test_statistics_of_another_learner_without_scatter_are_refused(vehicle):
+    for X, y in ((vehicle.X, vehicle.y), (vehicle.formed, vehicle.kinds)):
+        statistics = Euclidean().partial_fit(X, y).statistics_
+        for learner in (AML(), GMML()):
+            with pytest.raises(ValueError, match="gathered without the scatter matrices"):
+                learner.fit_statistics(statistics)
+    for nothing in (None, {}, AML()):
+        with pytest.raises(TypeError, match="statistics must be PointStatistics or PairStatistics"):
+            AML().fit_statistics(nothing)
+
+
+def test_statistics_of_a_learner_with_scatter_serve_others(vehicle):
+    statistics = AML().partial_fit(vehicle.X, vehicle.y).statistics_
+    assert_same(GMML().fit_statistics(statistics).components_, GMML().fit(vehicle.X, vehicle.y).components_)
+    np.testing.assert_array_equal(Euclidean().fit_statistics(statistics).components_, np.eye(vehicle.X.shape[1]))
+
+
+def test_statistics_of_points_and_pairs_do_not_merge(vehicle):
+    points = PointStatistics.of(vehicle.X, vehicle.y)
+    pairs = PairStatistics.of(Pairs(vehicle.X, *vehicle.indices.T, vehicle.kinds))
+    for one, other in ((points, pairs), (pairs, points), (points, None), (pairs, None), (points, 3)):
+        with pytest.raises(ValueError, match="do not merge with"):
+            one.merge(other)

@@ -9,11 +9,12 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import eye_array
 from sklearn.neighbors import KNeighborsClassifier
 
 from advmetric import AML, GMML, Mahalanobis
 from advmetric.pairs.data import Pairs
-from advmetric.utils.archive import write_archive
+from advmetric.utils.archive import DamagedFileError, write_archive
 
 pytestmark = pytest.mark.numerical
 
@@ -75,6 +76,50 @@ def test_components_must_be_a_finite_matrix(components):
 def test_there_must_be_a_name_for_each_feature():
     with pytest.raises(ValueError, match="feature_names has 2 names for 3 features"):
         Mahalanobis(np.eye(3), None, ("a", "b"))
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.asarray, lambda v: np.asarray(v)[None, :], lambda v: [list(v)]])
+def test_vectors_may_be_lists_and_rows(form):
+    metric = Mahalanobis(np.diag([3.0, 4.0]))
+    assert metric(form([1, 1]), form([0, 0])) == 5.0
+    assert metric(form([1, 1]), form([0, 0]), squared=True) == 25.0
+    assert isinstance(metric(form([1, 1]), [0, 0]), float)
+
+
+@pytest.mark.parametrize("bad", [[1.0], [1, 2, 3], 1.0, np.eye(2), np.zeros((2, 1)), np.zeros((1, 1, 2)), []])
+def test_matrices_and_vectors_of_another_length_are_refused(bad):
+    metric = Mahalanobis(np.eye(2))
+    with pytest.raises(ValueError, match="u must be a vector of length 2, got shape"):
+        metric(bad, [0, 0])
+    with pytest.raises(ValueError, match="v must be a vector of length 2, got shape"):
+        metric([0, 0], bad)
+
+
+def test_vectors_of_features_that_are_kept_sparse():
+    metric = Mahalanobis(eye_array(5, format="csr"))
+    assert metric([0] * 5, [3, 4, 0, 0, 0]) == 5.0
+
+
+def test_a_distance_out_of_range_of_its_square_is_still_right():
+    metric = Mahalanobis(np.eye(2))
+    assert metric([3e200, 4e200], [0, 0]) == pytest.approx(5e200)
+    assert metric([3e-200, 4e-200], [0, 0]) == pytest.approx(5e-200)
+
+
+def test_an_embedding_is_finite_where_only_its_terms_overflow():
+    metric = Mahalanobis([[1.0, -1.0], [1e-10, 0.0]])
+    X = np.array([[1.5e308, -1e307], [1.5e308, 1.4e308]])
+    np.testing.assert_allclose(metric.transform(X), [[1.6e308, 1.5e298], [1e307, 1.5e298]])
+    with pytest.raises(ValueError, match="out of the range of float64"):
+        metric.transform(np.array([[1.5e308, -1.5e308]]))
+
+
+def test_the_matrix_stays_positive_semi_definite_where_it_underflows():
+    rng = np.random.default_rng(0)
+    for size in (1e-155, 1e-158, 1e-160, 1e-161, 1e-170):
+        for _ in range(20):
+            M = Mahalanobis(size * rng.normal(size=(3, 5))).matrix
+            assert np.linalg.eigvalsh(M / (np.abs(M).max() or 1.0))[0] > -1e-12
 
 
 # --- files ----------------------------------------------------------------------------------------------
@@ -328,6 +373,31 @@ def test_the_calibration_is_saved_and_part_of_the_checksum(tmp_path):
     rewrite(tmp_path / "m.npz", {"calibration": [-1.0, 3.0]})
     with pytest.raises(ValueError, match="was changed after it was saved"):
         Mahalanobis.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"threshold": float("nan")}, "threshold=nan"),
+        ({"threshold": float("inf")}, "threshold=inf"),
+        ({"threshold": "far"}, "threshold must be a number"),
+        ({"calibration": [1.0, float("nan")]}, "calibration"),
+        ({"calibration": [1.0]}, "unpack"),
+        ({"feature_names": ["a"]}, "feature_names has 1 names for 4 features"),
+        ({"components": np.zeros((0, 0))}, "components must be a finite"),
+        ({"components": np.zeros((0, 4))}, "components must be a finite"),
+        ({"components": np.ones((2, 4)) * 1j}, "real numbers"),
+        ({"components": np.full((2, 4), np.nan)}, "components must be a finite"),
+        ({"components": np.array([["a"] * 4])}, "convert"),
+        ({"components": np.ones(4)}, "components must be a finite"),
+    ],
+)
+def test_what_is_no_metric_is_refused_at_load_even_with_a_right_checksum(metric, tmp_path, change, reason):
+    facts = {name: getattr(metric, name) for name in ("threshold", "feature_names", "calibration")}
+    arrays = {"components": change.pop("components", metric.components)}
+    write_archive(tmp_path / "forged.npz", "a metric", facts | change, arrays)
+    with pytest.raises(DamagedFileError, match=reason):
+        Mahalanobis.load(tmp_path / "forged.npz")
 
 
 def test_the_preparation_of_columns_is_kept_as_facts(tmp_path):

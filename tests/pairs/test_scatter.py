@@ -4,9 +4,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
-from advmetric import load_dataset
+from advmetric import GMML, load_dataset
 from advmetric.pairs.data import Pairs
 from advmetric.pairs.samplers import AllPairs, BalancedPairs, NeighborPairs, RandomPairs, make_sampler
 from advmetric.pairs.scatter import all_pairs_scatter, pairs_scatter
@@ -286,3 +287,57 @@ def test_the_pairs_parameter_accepts_names_numbers_and_samplers():
     for wrong in ("every", 0, -5, True, 2.5, None):
         with pytest.raises(ValueError, match="is not understood"):
             make_sampler(wrong)
+
+
+# --- classes without spread -------------------------------------------------------------------------------
+
+
+def nearly_constant(spread):
+    """Points of four classes, with features that have little or no spread within the classes."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 25)
+    centres, mixing, noise = rng.normal(size=(4, 6)), rng.normal(size=(6, 6)), rng.normal(size=(100, 6))
+    plain = centres[y] + spread * noise
+    some = centres[y] + np.array([1.0, 1.0, spread, spread, spread, spread]) * noise
+    return y, {
+        "all features": plain,
+        "some features": some,
+        "correlated": plain @ mixing,
+        "some correlated": some @ mixing,
+        "one class": centres[y] + np.where(y == 0, 1.0, spread)[:, None] * noise,
+        "offset": plain + 100.0,
+        "thirds": np.round(3.0 * centres[y]) / 3.0 + spread * noise,
+    }
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-9, 1e-6])
+@pytest.mark.parametrize("pairs", ["all", "listed"])
+def test_sparse_and_dense_scatter_agree_where_classes_have_no_spread(spread, pairs):
+    y, sets = nearly_constant(spread)
+    for name, X in sets.items():
+        listed = AllPairs().sample(X, y)
+        V = X[listed.left] - X[listed.right]
+        expected = [V[listed.labels == kind].T @ V[listed.labels == kind] for kind in (1, -1)]
+        for points in (X, csr_array(X)):
+            scatter = (
+                all_pairs_scatter(points, y)
+                if pairs == "all"
+                else pairs_scatter(Pairs(points, listed.left, listed.right, listed.y))
+            )
+            for found, total, count in zip(
+                (scatter.A, scatter.B), expected, (scatter.n_similar, scatter.n_dissimilar), strict=True
+            ):
+                size = np.sqrt(np.outer(np.diagonal(total), np.diagonal(total))) / count
+                assert np.all(np.abs(found - total / count) <= 1e-5 * size + 1e-28 * np.abs(X).max() ** 2), name
+
+
+def test_given_pairs_of_duplicates_teach_a_metric_like_other_pairs(rng):
+    y, sets = nearly_constant(0.0)
+    X = sets["correlated"]
+    indices = rng.integers(len(X), size=(3000, 2))
+    kinds = np.where(y[indices[:, 0]] == y[indices[:, 1]], 1, -1)
+    dense = GMML(preprocessor=X).fit(indices, kinds).get_mahalanobis_matrix()
+    np.testing.assert_allclose(dense, GMML().fit(X[indices], kinds).get_mahalanobis_matrix(), rtol=1e-6)
+    np.testing.assert_allclose(
+        dense, GMML(preprocessor=csr_array(X)).fit(indices, kinds).get_mahalanobis_matrix(), rtol=1e-6
+    )

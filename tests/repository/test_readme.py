@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+GUIDES = sorted([*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "index.md"])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -50,7 +51,9 @@ def test_readme_block_runs(block, printed_by):
     printed_by(block)
 
 
-@pytest.mark.parametrize("guide", sorted((ROOT / "docs").glob("guide-*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "guide", sorted([*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "index.md"]), ids=lambda path: path.stem
+)
 def test_the_blocks_of_a_guide_run_in_turn(guide, printed_by):
     blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
     assert printed_by("\n".join(blocks)).strip()

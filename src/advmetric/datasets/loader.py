@@ -45,22 +45,10 @@ def load_dataset(
 
     Returns
     -------
-    sklearn.utils.Bunch
-        X : ndarray of shape (n, d), float64
-            The points.
-        y : ndarray of shape (n,), int64
-            Label codes 0 .. c - 1.
-        target_names : list of str
-            The classes by code.
-        feature_names : list of str or None
-            The features, where they have names.
-        name : str
-        source : {"bundled", "data home", "openml"}
-            Where the data was found.
-        licence, citation : str
-            The terms of use, and what to cite.
-        DESCR : str
-            A paragraph: size, missing values, coding of the categories.
+    data : sklearn.utils.Bunch
+        With ``X`` (n, d) and ``y`` (n,), label codes 0 .. c - 1; ``target_names``, the classes by code;
+        ``feature_names``, or None; ``name``; ``source``, one of "bundled", "data home" and "openml"; ``licence`` and
+        ``citation``; ``DESCR``, a paragraph on size, missing values and the coding of categories.
 
     Raises
     ------

@@ -118,7 +118,7 @@ def _read(path: Path, key: str, rows: int) -> NDArray[Any] | None:
     try:
         # The archive's own CRC-32 is checked while the array is read.
         arrays = read_arrays(path, ("features", "key"))
-        if str(arrays["key"]) != key or len(arrays["features"]) != rows:
+        if str(arrays["key"]) != key or arrays["features"].shape[:1] != (rows,):
             raise DamagedFileError(f"{path} holds other features than its name says.")
     except FileNotFoundError:
         return None

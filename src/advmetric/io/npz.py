@@ -1,4 +1,8 @@
-"""Arrays inside npz files that are not loaded: read in blocks of rows, or mapped into memory."""
+"""Arrays inside npz files that are not loaded: read in blocks of rows, or rows in any order.
+
+Nothing is mapped into memory: a file that is truncated while it is mapped kills the process (SIGBUS), a read of it is
+an error that can be reported.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,12 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from advmetric.pairs.batches import slices
-from advmetric.utils.archive import damage_reported
+from advmetric.utils.archive import DamagedFileError, damage_reported
 
-__all__ = ["Member", "members"]
+__all__ = ["Member", "OnDisk", "members"]
+
+_GAP_BYTES = 1 << 14
+"""Rows that are farther apart than this are read one by one."""
 
 
 class Member:
@@ -37,12 +43,12 @@ class Member:
     def blocks(self, rows: int) -> Iterator[NDArray]:
         """Yield the rows, so many at a time; zipfile checks the sum of all bytes at the end."""
         if self._by_column and len(self.shape) > 1:  # the numbers of a row lie apart
-            mapped = self.mapped()
+            on_disk = self.on_disk()
             with damage_reported(self._path), self._open() as stream:
                 while stream.read(1 << 22):
                     pass
-            for block, _ in slices(mapped, range(len(mapped)), rows):
-                yield np.ascontiguousarray(block)
+            for start in range(0, len(on_disk), rows):
+                yield on_disk[start : start + rows]
             return
         with damage_reported(self._path):
             if self.dtype.hasobject:
@@ -61,8 +67,8 @@ class Member:
         """All of it, as lists."""
         return [value for block in self.blocks(1 << 16) for value in block.tolist()]
 
-    def mapped(self) -> NDArray:
-        """The array on disk, for any row at any time; not of a compressed one."""
+    def on_disk(self) -> OnDisk:
+        """The rows of the array in any order, read when they are asked for; not of a compressed array."""
         info = self._archive.getinfo(f"{self._name}.npy")
         if info.compress_type != ZIP_STORED:
             raise ValueError(
@@ -73,7 +79,78 @@ class Member:
             stream.seek(info.header_offset)
             lengths = struct.unpack("<26x2H", stream.read(30))  # of name and extra field, after which the member begins
             offset = info.header_offset + 30 + sum(lengths) + self._start
-            return np.memmap(self._path, self.dtype, "r", offset, self.shape, "F" if self._by_column else "C")
+            if self.dtype.hasobject:
+                raise ValueError("an array of Python objects")
+            return OnDisk(self._path, self.shape, self.dtype, offset, self._by_column)
+
+
+class OnDisk:
+    """An array in a file: slices and arrays of row numbers are read when they are asked for.
+
+    Parameters
+    ----------
+    path : Path
+    shape, dtype : of the array
+    offset : int
+        Position of the first number in the file.
+    by_column : bool
+        Whether the numbers of a column follow each other, rather than those of a row.
+
+    Raises
+    ------
+    DamagedFileError
+        By every access, if the file has become shorter.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, by_column: bool) -> None:
+        self.shape, self.dtype, self.ndim = tuple(shape), dtype, len(shape)
+        self._path, self._offset, self._by_column = path, offset, by_column and len(shape) > 1
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
+        with open(self._path, "rb", buffering=0) as stream:
+            if isinstance(rows, slice):
+                start, stop, step = rows.indices(len(self))
+                return np.ascontiguousarray(self._span(stream, start, max(start, stop))[::step])
+            wanted = np.asarray(rows)
+            order = np.argsort(wanted, kind="stable")
+            found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
+            # Rows that are close together are cheaper to read with what is between them.
+            near = max(1, _GAP_BYTES // max(1, self._width))
+            for part in np.split(order, np.flatnonzero(np.diff(wanted[order]) > near) + 1):
+                if len(part):
+                    first = int(wanted[part[0]])
+                    found[part] = self._span(stream, first, int(wanted[part[-1]]) + 1)[wanted[part] - first]
+            return found
+
+    @property
+    def _width(self) -> int:
+        """Bytes of a row."""
+        return int(self.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
+
+    def _span(self, stream: IO[bytes], start: int, stop: int) -> NDArray[Any]:
+        """Rows from start to stop."""
+        count, size = stop - start, self.dtype.itemsize
+        if not self._by_column:
+            content = self._read(stream, start * self._width, count * self._width)
+            return np.frombuffer(content, self.dtype).reshape(count, *self.shape[1:])
+        columns = int(np.prod(self.shape[1:], dtype=np.int64))
+        parts = [self._read(stream, (j * len(self) + start) * size, count * size) for j in range(columns)]
+        block = np.frombuffer(b"".join(parts), self.dtype).reshape(columns, count)
+        return block.T.reshape((count, *self.shape[1:]), order="F")
+
+    def _read(self, stream: IO[bytes], position: int, size: int) -> bytes:
+        stream.seek(self._offset + position)
+        parts = []
+        while size > 0:
+            part = stream.read(size)
+            if not part:
+                raise DamagedFileError(f"{self._path} is shorter than its arrays: it was truncated while in use.")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def _index_pairs(path: Path, arrays: Members, label: str, rows: int) -> Parts:
     pairs, X = arrays["pairs"], point_array(path, arrays)
     y = label_array(path, arrays, label, pairs.shape[0])
     names = feature_names(arrays, X.shape[1])
-    points = X.mapped()
+    points = X.on_disk()
     occurs = np.zeros(len(points), dtype=bool)
 
     def items() -> Iterator[PairFile]:

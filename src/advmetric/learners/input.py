@@ -7,6 +7,7 @@ names of features on the estimator, as scikit-learn's ``validate_data`` does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,19 @@ from advmetric.pairs.checks import check_index_pairs, check_pair_labels
 from advmetric.pairs.data import LabelledPoints, Pairs, Samples
 from advmetric.utils.arrays import is_array_api, to_numpy
 from advmetric.utils.typing import Matrix
-from advmetric.utils.validation import FLOATS, as_floating, count_dimensions, reject_non_numbers, reject_nonfinite
+from advmetric.utils.validation import (
+    FLOATS,
+    as_floating,
+    count_dimensions,
+    reject_masked,
+    reject_non_numbers,
+    reject_nonfinite,
+)
 from advmetric.utils.warning import warn
 
 __all__ = [
     "PAIR_CLASSES",
+    "call_preprocessor",
     "check_batch",
     "check_fitted",
     "check_pairs",
@@ -52,6 +61,7 @@ def _is_index_pairs(X: Any) -> bool:
 def check_samples(learner: Any, X: Any, y: Any) -> Samples:
     """Check the input of ``fit``; set ``n_features_in_``, ``feature_names_in_`` and ``classes_``."""
     name = type(learner).__name__
+    reject_masked(y, "y")
     y = to_numpy(y) if is_array_api(y) else y
     if holds_pairs(learner, X):
         if "pairs" not in learner.supervision:
@@ -101,6 +111,7 @@ def _suspect_index_pairs(X: Any, classes: NDArray[Any]) -> None:
 
 def check_batch(learner: Any, X: Any, y: Any, *, first: bool) -> LabelledPoints:
     """Check points of a batch, which may have one row; the labels are not coded."""
+    reject_masked(y, "y")
     points, y = _checked(learner, X, y, reset=first)
     labels: NDArray[Any] = np.asarray(y)
     if labels.dtype.kind not in "biuSU":  # other types cannot be continuous; the check sorts all labels
@@ -159,6 +170,8 @@ def check_pairs(
     """
     if not (reset or partial):
         learner._check_fitted()
+    reject_masked(pairs, "pairs")
+    reject_masked(y, "y")
     if isinstance(pairs, Pairs):
         view = pairs
     elif count_dimensions(pairs) == 2 and learner.preprocessor is not None:
@@ -185,6 +198,7 @@ def check_pairs_for(learner: Any, X: Any, y: Any, sampler: Any, random_state: An
     """Return labelled pairs for a fitted estimator: those given, or pairs of labelled points chosen by a sampler."""
     if holds_pairs(learner, X):
         return check_pairs(learner, X, y, both=False)
+    reject_masked(y, "y")
     points, labels = check_points(learner, X), column_or_1d(to_numpy(y))
     check_consistent_length(points, labels)
     pairs: Pairs = sampler.sample(points, labels, random_state)
@@ -221,22 +235,26 @@ def _index_view(learner: Any, pairs: Any, partial: bool) -> Pairs:
 def _look_up(learner: Any, rows: NDArray[np.integer], name: str) -> Matrix:
     """Return the points that row numbers refer to."""
     if callable(learner.preprocessor):
-        given = learner.preprocessor(rows)
-        shape = np.shape(given)
-        if len(shape) != 2 or shape[0] != len(rows):
-            raise ValueError(
-                f"preprocessor returned shape {shape} for {len(rows)} row numbers; ({len(rows)}, d) is needed."
-            )
-        reject_non_numbers(given, "preprocessor")
-        points = check_array(given, dtype=FLOATS, ensure_all_finite=False, input_name="preprocessor")
-        reject_nonfinite(points, "preprocessor")
-        found: Matrix = points
-        return found
+        return call_preprocessor(learner.preprocessor, rows)
     points = check_preprocessor(learner)
     if rows.min() < 0 or rows.max() >= points.shape[0]:
         raise ValueError(f"{name} has row numbers out of range for a preprocessor of {points.shape[0]} rows.")
     looked_up: Matrix = points[rows]
     return looked_up
+
+
+def call_preprocessor(preprocessor: Callable[..., Any], rows: NDArray[np.integer]) -> Matrix:
+    """Return the points that a callable preprocessor gives for row numbers, checked."""
+    given = preprocessor(rows)
+    shape = np.shape(given)
+    if len(shape) != 2 or shape[0] != len(rows):
+        raise ValueError(
+            f"preprocessor returned shape {shape} for {len(rows)} row numbers; ({len(rows)}, d) is needed."
+        )
+    reject_non_numbers(given, "preprocessor")
+    points: Matrix = check_array(given, dtype=FLOATS, ensure_all_finite=False, input_name="preprocessor")
+    reject_nonfinite(points, "preprocessor")
+    return points
 
 
 def check_preprocessor(learner: Any) -> Any:
@@ -263,7 +281,8 @@ def needed_rows(preprocessor: Any, pairs: Any) -> Pairs | None:
 
     None for other preprocessors, and where a needed row is not finite: checking everything then says where.
     """
-    if not isinstance(preprocessor, np.ndarray) or preprocessor.ndim != 2 or preprocessor.dtype.kind not in "fiu":
+    plain = isinstance(preprocessor, np.ndarray) and not isinstance(preprocessor, np.ma.MaskedArray)
+    if not plain or preprocessor.ndim != 2 or preprocessor.dtype.kind not in "fiu":
         return None
     left, right = check_index_pairs(pairs, len(preprocessor))
     needed, places = np.unique(np.concatenate([left, right]), return_inverse=True)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from advmetric.linalg.centring import column_means
+from advmetric.linalg.centring import column_means, near_origin
+from advmetric.linalg.norms import row_norms
 from advmetric.linalg.sparse import dense_rows
 from advmetric.linalg.spd import symmetrize
 from advmetric.pairs.data import Samples
@@ -24,13 +25,20 @@ def check_prior(name: str, prior: Any) -> None:
 
 
 def prior_matrix(prior: Any, data: Any, d: int) -> Matrix | None:
-    """Return M₀, or None for the identity. "covariance" is the inverse covariance of the points of the samples."""
+    """Return M₀, or None for the identity.
+
+    "covariance" is the inverse covariance Σ⁻¹ of the points of the samples, times tr(Σ)/d: learners add M₀ and its
+    inverse to scatter matrices of the data's scale, so M₀ itself must not have one.
+    """
     if isinstance(prior, str) and prior == "identity":
         return None
     if isinstance(prior, str) and prior == "covariance":
         if not isinstance(data, Samples):
             raise ValueError("prior='covariance' needs the points, which batches do not keep; pass a matrix instead.")
         root = covariance_root(data.points)
+        # The columns of the root are axes of the points divided by their standard deviations.
+        norms = row_norms(root.T)
+        root = root / norms.min() * np.sqrt(np.mean((norms.min() / norms) ** 2))
         return symmetrize(root @ root.T)
     return _positive_definite(prior, d)
 
@@ -42,9 +50,12 @@ def covariance_root(X: Any) -> Matrix:
     """
     n, d = X.shape
     if issparse(X):
-        mean = column_means(X)
-        covariance = np.asarray((X.T @ X).toarray(), dtype=float) / n - np.outer(mean, mean)
-        scale = 1.0
+        unit = _largest(X)
+        near = near_origin(X / unit)
+        spread = _largest(near)
+        near, scale = near / spread, unit * spread
+        mean = column_means(near)
+        covariance = np.asarray((near.T @ near).toarray(), dtype=float) / n - np.outer(mean, mean)
     else:
         rows = dense_rows(to_numpy(X), slice(None))
         centred = rows - rows.mean(axis=0)
@@ -53,6 +64,11 @@ def covariance_root(X: Any) -> Matrix:
     e, U = np.linalg.eigh(covariance)
     root: Matrix = U / np.sqrt(np.maximum(e, d * np.finfo(np.float32).eps * max(e[-1], 1.0 / d))) / scale
     return root
+
+
+def _largest(X: Any) -> float:
+    """Return the largest entry of a sparse X by size, 1 if there is none."""
+    return float(np.abs(X.data).max(initial=0.0)) or 1.0
 
 
 def _positive_definite(prior: Any, d: int) -> Matrix:

@@ -125,7 +125,7 @@ def _search_flat(index: Any, queries: Single, k: int) -> tuple[Matrix, Indices]:
 
     def one(share: Single) -> tuple[Matrix, Indices]:
         faiss.omp_set_num_threads(1)  # OpenMP keeps this number for each thread of the caller by itself
-        return index.search(share, k)
+        return _search_with(index, share, k, None)
 
     with _matrix_products(), ThreadPoolExecutor(len(shares)) as pool:
         found = list(pool.map(one, shares))

@@ -291,6 +291,10 @@ class MetricIndex:
                 raise ValueError("centre or scale is not finite, or of another size")
             self._frame = Frame(centre, float(scale))
         self._n, self._buffer, self._rounding = n, points, float(facts["rounding"])
+        if not 0.0 <= self._rounding < np.inf:
+            raise ValueError(f"rounding={self._rounding} is not a finite number >= 0")
+        if self.engine == "faiss" and "index" not in arrays and self._frame is not None:
+            raise ValueError("the index of faiss is missing")
         if self.engine == "faiss" and "index" in arrays:
             self._index = faiss_stage.restore(arrays["index"])
             if (self._index.d, self._index.ntotal) != (d, n):

@@ -57,8 +57,8 @@ def check_pair_labels(y: Any, n_pairs: int, *, both: bool = True, first: int = 0
     for label, kind in ((1, "similar"), (-1, "dissimilar")):
         if both and not np.any(kinds == label):
             raise ValueError(
-                f"y has no {kind} pair (label {label:+d}); pairs of both kinds are needed. In cross-validation, shuffle "
-                "the pairs or pass cv=StratifiedKFold(): sorted pairs of a rare kind end up in one fold."
+                f"y has no {kind} pair (label {label:+d}); pairs of both kinds are needed. In cross-validation, "
+                "shuffle the pairs or pass cv=StratifiedKFold(): sorted pairs of a rare kind end up in one fold."
             )
     return kinds
 

@@ -26,6 +26,8 @@ from .tiles import tiled_pair_sums
 
 __all__ = ["all_pairs_scatter", "pair_sums", "pairs_scatter"]
 
+_BLOCK_PAIRS = 1 << 20
+
 _CANCELLATION = 1e-10
 """A spread below this part of the second moment has lost most of its digits."""
 
@@ -73,9 +75,13 @@ def _dense_pair_sums(pairs: Pairs) -> tuple[Matrix, Matrix]:
 
 def _degree(pairs: Pairs, label: int) -> Vector:
     """Return how often each point occurs in the pairs of one kind."""
-    chosen, n = pairs.labels == label, pairs.X.shape[0]
-    degree = np.bincount(pairs.left[chosen], minlength=n) + np.bincount(pairs.right[chosen], minlength=n)
-    return degree.astype(float)
+    degree = np.zeros(pairs.X.shape[0])
+    for start in range(0, len(pairs), _BLOCK_PAIRS):  # in place: copies of 10⁸ pairs would take gigabytes
+        block = slice(start, start + _BLOCK_PAIRS)
+        chosen = pairs.labels[block] == label
+        np.add.at(degree, pairs.left[block][chosen], 1.0)
+        np.add.at(degree, pairs.right[block][chosen], 1.0)
+    return degree
 
 
 def _cancelled(total: Matrix, moments: Vector) -> Indices:
@@ -137,7 +143,8 @@ def all_pairs_scatter(X: Matrix, y: NDArray) -> Scatter:
     classes, code, sizes = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y has only one class ({classes.tolist()[0]!r}), so there is no dissimilar pair; at least two classes are needed."
+            f"y has only one class ({classes.tolist()[0]!r}), so there is no dissimilar pair; at least two classes are "
+            "needed."
         )
     if sizes.max() < 2:
         raise ValueError("every class in y has only one member, so there is no similar pair to learn from.")
@@ -191,7 +198,7 @@ def _sparse_classes(X: Any, code: Indices, sizes: Indices) -> tuple[Within, Matr
         gram = weighted_gram(X, weights[code], BLOCK_BYTES)
         total: Matrix = gram - (means.T * (weights * sizes)) @ means
         lost = _cancelled(total, np.diagonal(gram))
-        columns = X.tocsc() if len(lost) else None
+        columns: Any = X.tocsc() if len(lost) else None
         step = max(1, BLOCK_BYTES // (8 * n))
         for start in range(0, len(lost), step):
             features = lost[start : start + step]

@@ -112,8 +112,8 @@ def target_neighbors(X: Matrix, y: NDArray, k: int) -> Indices:
     Returns
     -------
     targets : (n, k) integer array
-        Where a class has fewer than k other members the row is filled up with -1; a point alone in
-        its class has no target at all.
+        k is at most the number of other members of the largest class. Where a class has fewer than k other members
+        the row is filled up with -1; a point alone in its class has no target at all.
 
     Notes
     -----
@@ -124,6 +124,7 @@ def target_neighbors(X: Matrix, y: NDArray, k: int) -> Indices:
     ValueError
         If no class has two members.
     """
+    k = min(k, max(1, int(np.unique(y, return_counts=True)[1].max()) - 1))
     targets = np.full((len(X), k), -1, dtype=np.intp)
     for members, _ in _classes(y):
         reach = min(k, len(members) - 1)

@@ -81,25 +81,32 @@ def damage_reported(path: str | os.PathLike[str], kind: str = "an npz file of pl
 
 
 @contextmanager
-def open_npz(path: str | os.PathLike[str], kind: str = "an npz file of plain arrays") -> Iterator[Any]:
-    """Open an npz file; yield numpy's NpzFile. Sizes that the file could not honestly hold are refused first."""
+def open_npz(
+    path: str | os.PathLike[str], kind: str = "an npz file of plain arrays", *, compressed: bool = True
+) -> Iterator[Any]:
+    """Open an npz file; yield numpy's NpzFile. Sizes that the file could not honestly hold are refused first.
+
+    With ``compressed=False``, members that unpack to more bytes than they take in the file are refused as well.
+    """
     with open(path, "rb") as stream, damage_reported(path, kind):
         if stream.read(2) != b"PK":
             raise ValueError("not a zip archive")
         stream.seek(0)
-        _check_sizes(stream)
+        _check_sizes(stream, _DEFLATE_RATIO if compressed else 1)
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as archive:
             yield archive
 
 
-def _check_sizes(stream: IO[bytes]) -> None:
-    """Raise if a member claims to be larger than its compressed bytes can expand to."""
+def _check_sizes(stream: IO[bytes], most: int) -> None:
+    """Raise if a member claims to be larger than ``most`` times its compressed bytes, or all of them than the file."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     with ZipFile(stream) as directory:
+        if sum(member.compress_size for member in directory.infolist()) > size:
+            raise ValueError("its arrays overlap")
         for member in directory.infolist():
-            factor = 1 if member.compress_type == ZIP_STORED else _DEFLATE_RATIO
+            factor = 1 if member.compress_type == ZIP_STORED else most
             if member.compress_size > size or member.file_size > factor * member.compress_size:
                 raise ValueError(f"the array {member.filename} claims {member.file_size} bytes, more than it can hold")
             with directory.open(member) as content:
@@ -119,7 +126,11 @@ def _check_sizes(stream: IO[bytes]) -> None:
 
 
 def read_arrays(
-    path: str | os.PathLike[str], names: Sequence[str] | None = None, kind: str = "an npz file of plain arrays"
+    path: str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    kind: str = "an npz file of plain arrays",
+    *,
+    compressed: bool = True,
 ) -> dict[str, NDArray[Any]]:
     """Read the arrays of an npz file: those named, or all.
 
@@ -130,7 +141,7 @@ def read_arrays(
     OSError
         If it cannot be opened.
     """
-    with open_npz(path, kind) as archive:
+    with open_npz(path, kind, compressed=compressed) as archive:
         wanted = list(archive.files) if names is None else list(names)
         absent = [name for name in wanted if name not in archive.files]
         if absent:
@@ -164,7 +175,8 @@ def read_archive(path: str | os.PathLike[str], kind: str) -> Iterator[tuple[dict
         If the file is of another kind, was changed or truncated, or comes from a newer version.
     """
     described = f"{kind} saved by advmetric"
-    arrays = read_arrays(path, kind=described)
+    # write_archive does not compress: a member that expands is not ours, and may be meant to fill the memory.
+    arrays = read_arrays(path, kind=described, compressed=False)
     with damage_reported(path, described):
         header = json.loads(str(arrays.pop("header")))
         if header["format"] != _format(kind):

@@ -12,7 +12,15 @@ from scipy.sparse import issparse
 from .arrays import is_array_api, is_lazy, namespace, to_numpy
 from .typing import Matrix
 
-__all__ = ["FLOATS", "all_finite", "as_floating", "count_dimensions", "reject_non_numbers", "reject_nonfinite"]
+__all__ = [
+    "FLOATS",
+    "all_finite",
+    "as_floating",
+    "count_dimensions",
+    "reject_masked",
+    "reject_non_numbers",
+    "reject_nonfinite",
+]
 
 FLOATS = (np.float64, np.float32)
 """Data types of points that are kept as they are; other types are converted to the first."""
@@ -38,18 +46,23 @@ def count_dimensions(X: Any) -> int:
         raise ValueError(f"X is not a regular array: its rows or pairs differ in length ({error}).") from error
 
 
+def reject_masked(X: Any, name: str) -> None:
+    """Raise if a NumPy masked array has masked entries, which np.asarray would use as if they were not masked."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        place = tuple(np.argwhere(np.ma.getmaskarray(X))[0])
+        raise ValueError(
+            f"{name} has a masked entry at {_place(place)}. Drop masked entries or fill them first, for example with "
+            f"{name}.filled(numpy.nan) and sklearn.impute.SimpleImputer."
+        )
+
+
 def reject_non_numbers(X: Any, name: str) -> None:
     """Raise if an array-like holds text, dates or masked entries; the message names the first one."""
     _reject_lazy(X)
     if is_array_api(X) or issparse(X):
         return
+    reject_masked(X, name)
     if isinstance(X, np.ma.MaskedArray):
-        if np.ma.is_masked(X):
-            place = tuple(np.argwhere(np.ma.getmaskarray(X))[0])
-            raise ValueError(
-                f"{name} has a masked entry at {_place(place)}. Fill masked entries first, for example with "
-                "X.filled(numpy.nan) and sklearn.impute.SimpleImputer."
-            )
         X = X.data
     columns = getattr(X, "columns", None)
     dtypes = getattr(X, "dtypes", None)
@@ -97,6 +110,8 @@ def all_finite(X: Any) -> bool:
 
 
 def _place(place: Sequence[int], columns: Sequence[str] | None = None) -> str:
+    if len(place) == 1:
+        return f"row {place[0]}"
     if len(place) == 3:
         return f"pair {place[0]}, point {place[1]}, feature {place[2]}"
     named = columns is not None and isinstance(columns[place[1]], str)

@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from advmetric.algorithms.registry import Method
+from advmetric.algorithms.registry import SEARCH, Method
 from advmetric.evaluation.scores import K
 from advmetric.io.preparation import Preparation
 from advmetric.learners.tuning import NeighborScorer, PairScorer, best_params
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.metric.threshold import fit_probability
 from advmetric.pairs.data import Pairs, Samples
+from advmetric.utils.errors import UsageError
 from advmetric.utils.typing import Vector
 from advmetric.utils.warning import warn
 
+from .choice import choose_method
 from .judge import Judgement, judge, rulers_beside
 from .parameters import make_learner
 from .splits import folds_of, hold_out, subsample
@@ -55,6 +57,8 @@ class Fitted:
     """How many of the held-out points the scores are of, if not of all."""
     judged: int | None = None
     """How many of the pairs the threshold was chosen on, if not all."""
+    method: Method | None = None
+    """The method that was chosen, if that was asked for."""
 
 
 def fit_samples(
@@ -101,8 +105,14 @@ def fit_samples(
     train, held_out = hold_out(samples.labels, share, seed, groups)
     training, used = _prepared(samples.take(train), preparation)
     params, how = fixed, "as given"
-    if tuned:
-        params, how = tune(method, fixed, training, standardize, seed, None if groups is None else groups[train])
+    inner = None if groups is None else groups[train]
+    if method is SEARCH:
+        if not tuned:
+            raise UsageError("AMLCV chooses by cross-validation; leave out --no-tune, or name a method", "--method")
+        with stage("Choosing the loss and its parameters"):
+            method, params, how = choose_method(fixed, _standardized(training, standardize)[0], seed, inner)
+    elif tuned:
+        params, how = tune(method, fixed, training, standardize, seed, inner)
     with stage(f"Fitting {method.name} on {len(training):,} rows"):
         metric = learn(method, params, training, standardize, seed)
     found = Judgement({})
@@ -124,7 +134,8 @@ def fit_samples(
         metric = calibrate(metric, method, params, whole, standardize, seed, groups)
     fitted_on = len(samples) if refit else len(train)
     classes = len(np.unique(samples.labels))
-    return Fitted(metric, params, how, classes, len(train), len(held_out), fitted_on, found.scores, found.sampled)
+    counts = classes, len(train), len(held_out), fitted_on
+    return Fitted(metric, params, how, *counts, found.scores, found.sampled, method=method)
 
 
 def _prepared(samples: Samples, preparation: Preparation | None) -> tuple[Samples, Preparation | None]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from advmetric.algorithms.registry import Method, methods
+from advmetric.algorithms.registry import SEARCH, Method, methods
 from advmetric.learners.base import MetricLearner
 from advmetric.utils.errors import UsageError
 from advmetric.utils.suggestions import did_you_mean
@@ -19,9 +19,9 @@ _NOT_FOR_USERS = ("preprocessor", "random_state", "verbose")
 
 def find_method(name: str) -> Method:
     """The method of that name, whatever the case."""
-    known = {method.name.lower(): method for method in methods()}
+    known = {method.name.lower(): method for method in (*methods(), SEARCH)}
     if name.lower() not in known:
-        names = [method.name for method in methods()]
+        names = [method.name for method in known.values()]
         raise UsageError(
             f"there is no method {name!r}.{did_you_mean(name, names)} Known: {', '.join(names)}", "--method"
         )

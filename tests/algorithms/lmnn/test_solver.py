@@ -255,6 +255,14 @@ def test_a_class_smaller_than_k_has_fewer_targets():
     assert learner.objective_[-1] == pytest.approx(plain_objective(learner.components_, X, y, 5, 0.5), rel=1e-9)
 
 
+@pytest.mark.parametrize("n_neighbors", [3, 50, 10**6])
+def test_more_neighbours_than_any_class_has_members_are_all_of_them(n_neighbors):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 3)), np.repeat([0, 1, 2], 4)
+    found = LMNN(n_neighbors=n_neighbors).fit(X, y)
+    np.testing.assert_allclose(found.components_, LMNN(n_neighbors=3).fit(X, y).components_, rtol=1e-6, atol=1e-9)
+
+
 def test_directions_without_spread_keep_the_start():
     X, y = sample()
     X = np.hstack([X, np.full((len(X), 1), 3.0)])

@@ -213,3 +213,27 @@ def test_wrong_names_and_options_are_refused_with_the_right_ones(tmp_path):
 def test_importing_the_datasets_imports_no_pillow(imported):
     assert "advmetric.datasets" in imported
     assert "PIL" not in imported
+
+
+def test_a_file_of_another_format_under_an_allowed_name_is_not_handed_to_its_plugin(tmp_path, monkeypatch):
+    from PIL import EpsImagePlugin
+
+    from advmetric.datasets.verification.images import open_image
+
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: pytest.fail("Ghostscript was started"))
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
+    for name, content in (("a.png", eps), ("b.jpg", eps), ("c.bmp", b"GIF89a" + bytes(20)), ("d.png", b"%PDF-1.4\n")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=rf"image file .*{name} cannot be read"):
+            open_image(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "bmp"])
+def test_the_allowed_formats_are_read_whatever_the_name(tmp_path, suffix):
+    from PIL import Image
+
+    from advmetric.datasets.verification.images import read_grey
+
+    Image.fromarray(np.full((4, 5), 7, np.uint8)).save(tmp_path / f"a.{suffix}")
+    (tmp_path / f"a.{suffix}").rename(tmp_path / "b.png")
+    np.testing.assert_array_equal(read_grey(tmp_path / "b.png"), np.full((4, 5), 7))

@@ -108,7 +108,12 @@ def test_the_section_says_whether_aml_is_as_good_and_whether_the_adversary_helps
     bad = deep.section(records(EVEN | {"aml, no adversary": 0.82, "supcon": 0.9}))
     assert "AML is not at least as good" in bad.answers[0]
     assert bad.answers[1].startswith("The adversary does not help")
+    assert "not significant" not in bad.answers[1]
+    rng = np.random.default_rng(0)
+    noisy = [Record(r.task, r.result | {"auc": r.result["auc"] + 0.01 * rng.normal()}) for r in records(EVEN, trials=8)]
+    assert "over 8 trials, not significant (t-test, p = " in deep.section(noisy).answers[1]
     once = deep.section(records(EVEN, trials=1))
+    assert once.answers[1].endswith("over 1 trial: too few to tell.")
     assert "in one trial, which decides nothing" in once.answers[0]
 
 

@@ -88,7 +88,7 @@ class AML(MomentLearner):
     max_iter : int, default=1000
         Iterations at most. The geodesic solver rarely needs ten.
     tol : float, default=1e-5
-        Stop when ‖M^{1/2}∇D M^{1/2}‖_F <= tol · |D| (for "alternating", when M moves by less than tol).
+        Stop when ‖M^{1/2}∇D M^{1/2}‖_F <= tol · D (for "alternating", when M moves by less than tol).
     preprocessor : (n, d) array, optional
         Points that index pairs refer to.
     random_state : int, RandomState or None

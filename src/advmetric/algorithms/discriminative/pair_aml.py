@@ -80,7 +80,7 @@ class PairAML(MetricLearner):
     max_iter : int, default=1000
         Iterations at most.
     tol : float, default=1e-5
-        Stop when ‖M^{1/2}∇F M^{1/2}‖_F (and |b ∂F/∂b|) <= tol · F, or when no step lowers F any more.
+        Stop when ‖M^{1/2}∇F M^{1/2}‖_F and the size of b ∂F/∂b are at most tol · F, or when no step lowers F any more.
     preprocessor : (n, d) array, optional
         Points that index pairs and index triplets refer to.
     random_state : int, RandomState or None

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
+from advmetric.learners.input import call_preprocessor
 from advmetric.pairs.data import Pairs
 from advmetric.utils.arrays import is_array_api, to_numpy
 from advmetric.utils.typing import Matrix
-from advmetric.utils.validation import FLOATS, count_dimensions, reject_non_numbers, reject_nonfinite
+from advmetric.utils.validation import FLOATS, count_dimensions, reject_masked, reject_non_numbers, reject_nonfinite
 
 __all__ = ["Triplets", "check_triplets", "holds_triplets"]
 
@@ -56,6 +57,8 @@ def check_triplets(X: Any, y: Any, preprocessor: Any) -> Triplets:
     ValueError, TypeError
         For non-finite features, wrong shapes, indices out of range or labels other than ±1.
     """
+    reject_masked(X, "triplets")
+    reject_masked(y, "y")
     if isinstance(X, Triplets):
         found = X
     elif count_dimensions(X) == 3:
@@ -91,6 +94,9 @@ def _index_triplets(X: Any, preprocessor: Any) -> Triplets:
         raise ValueError(f"index triplets must have shape (N, 3) with N >= 1, got {rows.shape}.")
     if rows.dtype.kind not in "iu":
         raise TypeError(f"index triplets must be integers, got dtype {rows.dtype}.")
+    if callable(preprocessor):
+        needed, places = np.unique(rows, return_inverse=True)
+        return Triplets(call_preprocessor(preprocessor, needed), places.reshape(rows.shape))
     reject_non_numbers(preprocessor, "preprocessor")
     points = to_numpy(preprocessor) if is_array_api(preprocessor) else preprocessor
     points = check_array(points, dtype=FLOATS, ensure_all_finite=False, input_name="preprocessor")

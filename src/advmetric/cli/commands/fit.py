@@ -49,7 +49,12 @@ def fit(
     pairs: PairsColumn = None,
     method: Annotated[
         str,
-        typer.Option("--method", metavar="NAME", help="See `advmetric methods`.", autocompletion=_method_names),
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="See `advmetric methods`; AMLCV chooses among them.",
+            autocompletion=_method_names,
+        ),
     ] = "AML",
     tune: Annotated[
         bool | None,
@@ -169,6 +174,7 @@ def fit(
             refit=refit,
             seed=seed,
         )
+    chosen = result.method or chosen
     result.metric.save(target)
     if as_json:
         show_json(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.stats import ttest_1samp
 from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -27,6 +28,7 @@ from advmetric.datasets.verification import VerificationSet, load_verification
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
+from advmetric.experiments.report.comparison import LEVEL
 from advmetric.experiments.report.content import Cell, Heading, Paragraph, Table, mean_and_sd, values_of
 from advmetric.utils.optional import is_installed
 
@@ -176,7 +178,7 @@ def section(records: Sequence[Record]) -> Section:
         if not here:
             continue
         kept += here
-        blocks += [Heading(f"{dataset} ({len({r.task.trial for r in here})} trials)"), _table(here)]
+        blocks += [Heading(f"{dataset} ({_trials(len({r.task.trial for r in here}))})"), _table(here)]
         answers += _against_library(dataset, here)
     answers += _adversary(kept)
     return Section("Deep AML", blocks, answers)
@@ -187,6 +189,10 @@ def _paired(records: Sequence[Record]) -> list[Record]:
     done = [{r.task.trial for r in records if r.task.method == m} for m in {r.task.method for r in records}]
     common = set.intersection(*done)
     return [r for r in records if r.task.trial in common]
+
+
+def _trials(count: int) -> str:
+    return f"{count} trial{'' if count == 1 else 's'}"
 
 
 def _table(records: Sequence[Record]) -> Table:
@@ -235,23 +241,28 @@ def _against_library(dataset: str, records: Sequence[Record]) -> list[str]:
 
 
 def _adversary(records: Sequence[Record]) -> list[str]:
-    """Return one sentence: what the adversary changes, on average over sets, losses and trials."""
+    """Return one sentence: what the adversary changes, on average over sets and trials; losses are averaged first."""
     gaps = []
     for dataset in dict.fromkeys(r.task.dataset for r in records):
         here = [r for r in records if r.task.dataset == dataset]
-        for with_it, without in AML.items():
-            if {with_it, without} <= {r.task.method for r in here}:
-                gaps.append(values_of(here, "auc", method=with_it) - values_of(here, "auc", method=without))
+        known = {r.task.method for r in here}
+        by_loss = [
+            values_of(here, "auc", method=with_it) - values_of(here, "auc", method=without)
+            for with_it, without in AML.items()
+            if {with_it, without} <= known
+        ]
+        if by_loss:
+            gaps.append(np.mean(by_loss, axis=0))
     if not gaps:
         return []
     gap = np.concatenate(gaps)
-    error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.inf
-    verdict = "helps" if gap.mean() > 0 else "does not help"
-    clear = "beyond" if abs(gap.mean()) > 2 * error else "within"
-    return [
-        f"The adversary {verdict} deep AML on average: AUC {gap.mean():+.4f} ± {error:.4f} (standard error) over "
-        f"{len(gap)} pairs of runs with and without it; {clear} two standard errors of no difference."
-    ]
+    found = f"The adversary {'helps' if gap.mean() > 0 else 'does not help'} deep AML on average: AUC {gap.mean():+.4f}"
+    if len(gap) < 3:
+        return [f"{found} over {_trials(len(gap))}: too few to tell."]
+    error = gap.std(ddof=1) / np.sqrt(len(gap))
+    p = ttest_1samp(gap, 0.0).pvalue if error > 0 else 0.0
+    clear = "significant" if p < LEVEL else "not significant"
+    return [f"{found} ± {error:.4f} (standard error) over {len(gap)} trials, {clear} (t-test, p = {p:.2f})."]
 
 
 STUDY = Study("deep", "deep", tasks, run, section, missing)

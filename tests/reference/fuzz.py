@@ -150,3 +150,38 @@ def _metric_flaw(case: Case) -> str | None:
     elif not np.isfinite(learner.transform(case.X)).all():
         return "embedding is not finite"
     return None
+
+
+# --- damaged files ----------------------------------------------------------------------------------------
+
+
+def damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """Return a file's content with random damage of a random kind."""
+    data = bytearray(content)
+    kind = rng.integers(7)
+    place = int(rng.integers(len(data)))
+    if kind == 0:  # some bytes
+        for _ in range(int(rng.integers(1, 9))):
+            data[int(rng.integers(len(data)))] = int(rng.integers(256))
+    elif kind == 1:  # a byte of a header: a zip entry, an npy header, the directory
+        marks = [
+            mark for mark in (b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY", b"{", b":") if mark in data
+        ]
+        starts = [data.index(mark) for mark in marks] or [0]
+        for _ in range(int(rng.integers(1, 4))):
+            near = int(rng.choice(starts)) + int(rng.integers(80))
+            data[min(near, len(data) - 1)] = int(rng.integers(256))
+    elif kind == 2:  # cut short
+        del data[place:]
+    elif kind == 3:  # bytes are missing
+        del data[place : place + int(rng.integers(1, 200))]
+    elif kind == 4:  # bytes too many
+        data[place:place] = rng.bytes(int(rng.integers(1, 200)))
+    elif kind == 5:  # zeros, as of a page that was never written
+        length = min(len(data) - place, int(rng.integers(1, 600)))
+        data[place : place + length] = bytes(length)
+    else:  # two parts exchanged
+        other = int(rng.integers(len(data)))
+        first, second = sorted((place, other))
+        data = data[:first] + data[second:] + data[first:second]
+    return bytes(data)
