@@ -649,14 +649,14 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments):
     assert (process.returncode, err) == (0, b"")
 
 
-def workers_of(process):
-    """Wait until a process has started two workers."""
+def wait_for_importing_workers(process):
+    """Wait until two workers of a process have begun to import NumPy."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
-        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        if sum(b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes() for child in found) >= 2:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        if sum("/numpy/" in Path(f"/proc/{child}/maps").read_text() for child in children) >= 2:
             return
-        time.sleep(0.05)
+        time.sleep(0.01)
     raise AssertionError("no workers")
 
 
@@ -673,7 +673,7 @@ def test_signals_while_workers_import_leave_no_traceback_and_no_semaphore(number
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    workers_of(process)
+    wait_for_importing_workers(process)
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # as a terminal does
     else:
