@@ -42,6 +42,12 @@ def test_some_random_fits_end_in_a_metric_or_a_refusal(seed):
     assert flaw_of(case) is None, case
 
 
+@pytest.mark.parametrize("seed", [155, 252, 302, 431, 542, 938, 10198, 10697, 12233, 13397, 31007])
+def test_cases_that_once_went_wrong(seed):
+    case = random_case(seed)
+    assert flaw_of(case) is None, case
+
+
 # --- damaged files ----------------------------------------------------------------------------------------
 
 

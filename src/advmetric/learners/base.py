@@ -152,7 +152,7 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
                 components = self._learn(data, **extra)
                 if all_finite(components) and squares_are_finite(components):
                     return components
-            except (np.linalg.LinAlgError, FloatingPointError, OverflowError) as error:
+            except (np.linalg.LinAlgError, ArithmeticError) as error:
                 cause = error
         raise ValueError(
             f"{type(self).__name__} finds no finite metric: the features of X are too large, too small or too far from "

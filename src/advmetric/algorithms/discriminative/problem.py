@@ -126,7 +126,7 @@ class Problem:
         for it to hold, so it is bounded below.
         """
         q = np.zeros(len(self.start.tau))
-        for edges in (self.near, self.far):
+        for edges in (part for part in (self.near, self.far) if len(part)):
             q += 0.5 * np.diagonal(edges.gram(np.full(len(edges), 1.0 / len(edges)), self.start.Z))
         tau = self.start.tau
         estimate = (2.0 * self.gamma / self.start.mean_loss) * (tau[:, None] + tau) + _LOSS_CURVATURE * np.outer(q, q)
