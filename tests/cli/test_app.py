@@ -654,10 +654,19 @@ def wait_for_importing_workers(process):
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        if sum("/numpy/" in Path(f"/proc/{child}/maps").read_text() for child in children) >= 2:
+        if sum("/numpy/" in mapped_by(child) for child in children) >= 2:
             return
+        assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     raise AssertionError("no workers")
+
+
+def mapped_by(pid):
+    """The files that a process has mapped; none if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return ""
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -673,12 +682,17 @@ def test_signals_while_workers_import_leave_no_traceback_and_no_semaphore(number
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    wait_for_importing_workers(process)
-    if number == signal.SIGINT:
-        os.killpg(process.pid, number)  # as a terminal does
-    else:
-        process.send_signal(number)
-    _, err = process.communicate(timeout=300)
+    try:
+        wait_for_importing_workers(process)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        _, err = process.communicate(timeout=300)
+    finally:
+        if process.poll() is None:  # the test has failed: leave nothing running
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
     assert process.returncode == code
     lines = [line for line in err.splitlines() if b" runs" not in line]
     assert lines == [said]
