@@ -25,7 +25,7 @@ from advmetric.pairs.data import Pairs, Samples
 from advmetric.utils.arrays import convert_like, is_array_api, is_lazy, namespace, to_numpy
 from advmetric.utils.parameters import ANYTHING, Constraint, Real, Whole, check_parameters
 from advmetric.utils.typing import Matrix, Vector
-from advmetric.utils.validation import all_finite
+from advmetric.utils.validation import FLOATS, all_finite
 from advmetric.utils.warning import warn
 
 from . import dask
@@ -231,12 +231,13 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
         X : array of shape (n, d)
         """
         self._check_fitted()
-        embedded: Any = Z if is_array_api(Z) else np.asarray(Z, dtype=np.float64)
+        embedded: Any = Z if is_array_api(Z) else np.asarray(Z)
+        if not is_array_api(embedded) and embedded.dtype not in FLOATS:
+            embedded = embedded.astype(np.float64)
         if embedded.ndim != 2 or embedded.shape[1] != self._n_features_out:
             raise ValueError(f"Z has shape {tuple(embedded.shape)}; (n, {self._n_features_out}) is needed.")
         inverse = np.linalg.pinv(self.get_metric().dense_components)
-        if is_array_api(embedded):
-            inverse = namespace(embedded).astype(convert_like(inverse, embedded), embedded.dtype)
+        inverse = namespace(embedded).astype(convert_like(inverse, embedded), embedded.dtype)
         back: Matrix = embedded @ inverse.T
         return back
 
