@@ -107,3 +107,37 @@ def test_a_claim_keeps_others_out_until_its_process_is_gone(tmp_path):
     holder.join()
     with Store(tmp_path).claim(TASK) as mine:
         assert mine is True
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"task":{"experiment":"a","dataset":"b","method":"c","trial":[1],"profile":"full","seed":0},'
+        b'"result":{},"failure":"","seconds":1.0}',
+        b'{"task":{"experiment":"a","dataset":"b","method":"c","trial":0,"profile":"full","seed":0},'
+        b'"result":{"error":' + b"[" * 40 + b"1" + b"]" * 40 + b'},"failure":"","seconds":1.0}',
+        b'{"task":null,"result":{},"failure":"","seconds":1.0}',
+        b'{"task":{"experiment":"a","dataset":"b","method":"c","trial":0,"profile":"full","seed":0},'
+        b'"result":{},"failure":"","seconds":"long"}',
+        b"null",
+        b"no record at all",
+        b"[" * 100_000,
+    ],
+    ids=["list for a number", "deep", "null task", "text for a number", "null", "text", "nested"],
+)
+def test_lines_that_are_no_records_are_left_out_and_counted(tmp_path, line):
+    store, task = Store(tmp_path), Task("table1", "vehicle", "AML", 0)
+    store.append(Record(task, {"error": 0.1}))
+    with open(store.path, "ab") as stream:
+        stream.write(line + b"\n")
+    assert [list(store.read()[0]), store.read()[1]] == [[task], 1]
+
+
+def test_a_line_that_a_killed_writer_left_is_not_counted(tmp_path):
+    store, task = Store(tmp_path), Task("table1", "vehicle", "AML", 0)
+    store.append(Record(task, {"error": 0.1}))
+    whole = store.path.read_bytes()
+    with open(store.path, "ab") as stream:
+        stream.write(whole[:60])
+    assert store.read()[1] == 0
+    assert list(store.records()) == [task]
