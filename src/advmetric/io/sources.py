@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import shutil
+import select
 import sys
 import tempfile
 import zlib
@@ -155,9 +155,23 @@ def _standard_input() -> Source:
 
 def _copied(stream: IO[bytes]) -> IO[bytes]:
     copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as its source
-    shutil.copyfileobj(stream, copy, 1 << 20)
+    while block := _next_block(stream):
+        copy.write(block)
     copy.flush()
     return copy
+
+
+def _next_block(stream: Any) -> bytes:
+    """Read what a pipe has; wait for it in short turns.
+
+    Ctrl-C that comes just before a blocking read is noticed only when the read ends, which may be never.
+    """
+    try:
+        while not select.select([stream], [], [], 0.5)[0]:
+            pass
+    except (OSError, ValueError, TypeError):  # not a file descriptor, or Windows, where only sockets can be waited for
+        pass
+    return bytes(stream.read1(1 << 20))
 
 
 class _Again:
