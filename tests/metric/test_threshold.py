@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,3 +136,15 @@ def test_a_useless_distance_gives_the_share_of_similar_pairs():
     slope, intercept = fit_probability(np.concatenate([distances, [9.0]]), np.concatenate([y, [1]]))
     assert slope == 0.0
     assert 1 / (1 + np.exp(-intercept)) == pytest.approx(0.4)
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize("shift", [0.5, 1.0, 30.0])
+def test_the_log_odds_are_those_of_scikit_learns_logistic_regression(shift):
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random(500) < 0.3, 1, -1)
+    distances = np.abs(rng.standard_normal(500) + shift * (y == -1))  # at 30, all pairs are told apart
+    unit = distances.mean()
+    model = LogisticRegression(C=1e3, tol=1e-10, max_iter=10_000).fit((distances / unit)[:, None], y)
+    expected = model.coef_[0, 0] / unit, model.intercept_[0]
+    np.testing.assert_allclose(fit_probability(distances, y), expected, rtol=1e-4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
 from advmetric.utils.typing import Vector
 
@@ -85,13 +84,36 @@ def fit_probability(distances: Vector, y: NDArray[np.integer]) -> tuple[float, f
     True
     """
     unit = float(np.mean(distances)) or 1.0
-    # A hint of a penalty keeps the slope finite where all pairs are told apart.
-    model = LogisticRegression(C=1e3).fit((distances / unit)[:, None], y)
-    slope = float(model.coef_[0, 0]) / unit
+    slope, intercept = _fit_log_odds(distances / unit, (y == 1).astype(float))
     if slope > 0.0:
         similar = np.mean(y == 1)
         return 0.0, float(np.log(similar / (1.0 - similar)))
-    return slope, float(model.intercept_[0])
+    return slope / unit, intercept
+
+
+def _fit_log_odds(x: Vector, same: Vector) -> tuple[float, float]:
+    """Fit a logistic regression on one feature by Newton's method: a few passes over the data."""
+    penalty = 1e-3  # a hint of one, which keeps the slope finite where all pairs are told apart
+    line = np.array([x, np.ones_like(x)])
+
+    def loss(coefficients: Vector) -> float:
+        scores = coefficients @ line
+        return float(np.sum(np.logaddexp(0.0, scores) - same * scores)) + 0.5 * penalty * coefficients[0] ** 2
+
+    coefficients = np.zeros(2)
+    value = loss(coefficients)
+    for _ in range(100):
+        probability = expit(coefficients @ line)
+        gradient = line @ (probability - same) + [penalty * coefficients[0], 0.0]
+        hessian = (line * (probability * (1.0 - probability))) @ line.T + np.diag([penalty, 1e-12 * len(x)])
+        step = np.linalg.solve(hessian, gradient)
+        decrease, size = float(gradient @ step), 1.0
+        while (trial := loss(coefficients - size * step)) > value - 0.25 * size * decrease and size > 1e-6:
+            size *= 0.5
+        if decrease <= 1e-12 * (1.0 + value) or trial >= value:
+            break
+        coefficients, value = coefficients - size * step, trial
+    return float(coefficients[0]), float(coefficients[1])
 
 
 def similar_probability(distances: Vector, calibration: tuple[float, float]) -> Vector:
