@@ -21,7 +21,9 @@ from torch import nn
 from advmetric import MetricIndex
 from advmetric.deep import AMLHead, DeepAML
 from advmetric.deep.backbones import small_cnn
+from advmetric.deep.checkpoint import read_tensors, write_tensors
 from advmetric.deep.evaluation import retrieval_scores
+from advmetric.utils.archive import DamagedFileError
 
 SMALL = {"epochs": 2, "embedding": 8, "batch_size": 32}
 
@@ -387,6 +389,28 @@ def test_damaged_files_are_refused(model, tmp_path):
             DeepAML.load(path)
     with pytest.raises(FileNotFoundError):
         DeepAML.load(tmp_path / "absent.safetensors")
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"params": {"no_such": 1}},
+        {"params": []},
+        {"own_backbone": None, "fitted": {}},
+        {"fitted": None},
+        {"classes": {"values": [0, 1], "dtype": "no type"}},
+        {"n_features": "many"},
+        {"n_features": 7},
+    ],
+    ids=str,
+)
+def test_facts_that_make_no_sense_are_damage_even_with_a_right_checksum(forged, model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    facts, tensors = read_tensors(path, "a network")
+    write_tensors(path, "a network", facts | forged, tensors)
+    with pytest.raises(DamagedFileError, match=r"model\.safetensors"):
+        DeepAML.load(path)
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------

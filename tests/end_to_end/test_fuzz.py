@@ -15,7 +15,9 @@ from advmetric.datasets.files import read_npz
 from advmetric.datasets.registry import REGISTRY
 from advmetric.experiments.engine.store import Record, Store, Task
 from advmetric.features.cache import cached
+from advmetric.io.contents import Reading
 from advmetric.io.npz import members
+from advmetric.io.samples import read_points
 from advmetric.utils.archive import DamagedFileError, read_arrays
 from reference.fuzz import ESTIMATORS, damaged, flaw_of, random_case
 
@@ -174,6 +176,46 @@ def test_damaged_files_are_refused_by_one_error(name, tmp_path, points):
 @pytest.mark.parametrize("name", ["metric", "sklearn index", "members"])
 def test_some_damaged_files_are_refused_by_one_error(name, tmp_path, points):
     assert run_damaged(name, 60, tmp_path, points) > 30
+
+
+TABLES = {
+    "points.csv": "name,a,b,class\n" + "".join(f'"row, {i}",{i / 7:.4f},{-i},{"xyz"[i % 3]}\n' for i in range(40)),
+    "points.tsv": "a\tb\tclass\n" + "".join(f"{i / 7:.4f}\t{-i}\t{'xyz'[i % 3]}\n" for i in range(40)),
+}
+
+
+def read_damaged_tables(name, count, tmp_path):
+    """Read damaged text; what is not refused must be a table of finite numbers. Return how many were refused."""
+    content = TABLES[name].encode()
+    path = tmp_path / name
+    refused = 0
+    for seed in range(count):
+        path.write_bytes(damaged(content, np.random.default_rng(seed)))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # damaged columns look odd, and are said to
+                found = read_points(path, "class", Reading(drop=("name",) if name == "points.csv" else ()))
+        except ValueError as error:
+            refused += 1
+            if path.name not in str(error):
+                pytest.fail(f"damage {seed} of {name}: the message does not name the file: {error}")
+        except Exception as error:
+            pytest.fail(f"damage {seed} of {name}: {type(error).__name__}: {error}")
+        else:
+            assert np.isfinite(found.preparation.encode(found.X)).all(), seed
+            assert len(found.X) == len(found.y), seed
+    return refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_damaged_tables_are_refused_by_name_or_read(name, tmp_path):
+    assert read_damaged_tables(name, FILES, tmp_path) > FILES // 4
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_some_damaged_tables_are_refused_by_name_or_read(name, tmp_path):
+    assert read_damaged_tables(name, 40, tmp_path) > 10
 
 
 @pytest.mark.slow

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
 from advmetric.metric.threshold import best_threshold, fit_probability
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from advmetric.utils.archive import DamagedFileError, damage_reported
+
 from .checkpoint import prefixed, read_tensors, without_prefix, write_tensors
 from .learner import Learner
 
@@ -39,19 +41,31 @@ def _plain_params(model: Any) -> dict[str, Any]:
 def load_model(cls: Any, path: str | os.PathLike[str], backbone: Any = None) -> Any:
     """Read a ``DeepAML``: see its ``load``."""
     facts, tensors = read_tensors(path, "a network")
-    if facts["own_backbone"] and backbone is None:
-        raise ValueError(f"{path} has the weights of a backbone of your own; give the network as backbone.")
-    model = cls(**facts["params"])
-    if facts["own_backbone"]:
+    # A checksum proves only that the file is as it was written: facts that make no sense are damage as well.
+    with damage_reported(path, "a network saved by advmetric"):
+        own_backbone = bool(facts["own_backbone"])
+        model = cls(**facts["params"])
+        fitted = {name: facts["fitted"][name] for name in _FITTED}
+        model.__dict__.update(fitted, input_shape_=tuple(fitted["input_shape_"]))
+        model.calibration_ = _pair_of_numbers(fitted["calibration_"])
+        model.threshold_ = float(fitted["threshold_"])
+        model.classes_ = np.array(facts["classes"]["values"], dtype=np.dtype(facts["classes"]["dtype"]))
+        n_features = int(facts["n_features"])
+        if not own_backbone:
+            model.learner_ = Learner.empty(model, model.input_shape_, n_features)
+    if own_backbone:
+        if backbone is None:
+            raise ValueError(f"{path} has the weights of a backbone of your own; give the network as backbone.")
         model.backbone = backbone
-    model.__dict__.update(facts["fitted"])
-    model.input_shape_, model.calibration_ = tuple(model.input_shape_), tuple(model.calibration_)
-    dtype = np.dtype(facts["classes"]["dtype"])
-    model.classes_ = np.array(facts["classes"]["values"], dtype=dtype)
-    model.learner_ = Learner.empty(model, model.input_shape_, facts["n_features"])
+        model.learner_ = Learner.empty(model, model.input_shape_, n_features)
     try:
         model.learner_.load_state_dict(without_prefix("learner", tensors))
     except RuntimeError as error:
-        raise ValueError(f"the weights in {path} do not fit the backbone: {error}") from error
+        raise DamagedFileError(f"the weights in {path} do not fit the backbone: {error}") from error
     model.learner_.eval()
     return model
+
+
+def _pair_of_numbers(values: Any) -> tuple[float, float]:
+    first, second = values
+    return float(first), float(second)
