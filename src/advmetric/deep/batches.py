@@ -150,7 +150,7 @@ class TripletBatches:
     Parameters
     ----------
     pairs, labels, batch_size, seed :
-        As for :class:`PairBatches`; a batch has so many triplets.
+        As for :class:`PairBatches`; a batch has this many triplets.
 
     Raises
     ------

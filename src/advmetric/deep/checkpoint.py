@@ -52,7 +52,7 @@ def read_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any
         If the file is of another kind, was changed or cut short, or comes from a newer version.
     """
     library = require("safetensors", "reading a network")
-    Path(path).stat()  # FileNotFoundError in its own words
+    Path(path).stat()  # raises FileNotFoundError if there is none
     with damage_reported(path, f"{kind} saved by advmetric"):
         with library.safe_open(os.fspath(path), framework="pt") as archive:
             header = json.loads((archive.metadata() or {})["advmetric"])

@@ -25,7 +25,7 @@ __all__ = ["LOSSES", "AMLHead"]
 LOSSES = ("pair", "softmax", "margin")
 _EPSILON = 1e-6
 _LISTED = 32
-"""Pairs are measured one by one if there are fewer than one in so many entries of the matrix of all distances."""
+"""Pairs are measured one by one if there are fewer than one in this many entries of the matrix of all distances."""
 
 
 class AMLHead(nn.Module):

@@ -58,7 +58,7 @@ def average_ranks(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> float:
-    """Nemenyi's: average ranks over so many sets differ significantly if by more than this.
+    """Return the least difference of average ranks over ``n_sets`` sets that Nemenyi's test calls significant.
 
     >>> round(critical_difference(4, 14), 2)
     1.25

@@ -42,7 +42,7 @@ K = 5
 WIDE = 100
 """Sets with more features are reduced to their leading 50 principal components."""
 NCA_ROWS = 3000
-"""NCA holds n×n arrays: it learns from at most so many training points."""
+"""NCA holds n×n arrays: it learns from at most this many training points."""
 FOLDS = 3
 
 

@@ -88,7 +88,7 @@ def pair_array(path: Path, arrays: Mapping[str, Any]) -> Any:
 
 
 def label_array(path: Path, arrays: Mapping[str, Any], name: str, n: int) -> Any:
-    """The array of the labels, one a row; they may be still in the file."""
+    """The array of the labels, one per row; they may be still in the file."""
     if name not in arrays or arrays[name].shape != (n,):
         raise ValueError(f"{path} has no array {name!r} of {n} labels.{did_you_mean(name, arrays)}")
     return arrays[name]

@@ -41,7 +41,7 @@ class Member:
         return stream
 
     def blocks(self, rows: int) -> Iterator[NDArray]:
-        """Yield the rows, so many at a time; zipfile checks the sum of all bytes at the end."""
+        """Yield the array in blocks of ``rows`` rows; zipfile checks the sum of all bytes at the end."""
         if self._by_column and len(self.shape) > 1:  # the numbers of a row lie apart
             on_disk = self.on_disk()
             with damage_reported(self._path), self._open() as stream:

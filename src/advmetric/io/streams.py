@@ -1,4 +1,4 @@
-"""Files of labelled samples in parts: never more than so many rows are in memory."""
+"""Files of labelled samples in parts: never more than a given number of rows is in memory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def open_parts(
     how: Reading,
     preparation: Preparation | None = None,
 ) -> Iterator[Parts]:
-    """A file of "points" or "pairs" in parts of so many rows; ``label`` names the column (or array) of the labels.
+    """A file of "points" or "pairs" in parts of ``rows`` rows; ``label`` names the column (or array) of the labels.
 
     The parts are features, prepared as given. Without a preparation, a table with text or missing values ends in an
     UnpreparedError; :func:`survey_parts` finds out how to prepare it.

@@ -62,7 +62,7 @@ def read_tables(
     rows: int | None = None,
     keep: Sequence[str] | None = None,
 ) -> Iterator[Table]:
-    """Read a table in parts of so many rows, one in memory at a time; of the other columns, ``keep`` only."""
+    """Read a table in parts of ``rows`` rows, one in memory at a time; of the other columns, ``keep`` only."""
     source = open_source(path)
     if source.format == "parquet":
         return _read_parquet(source, choose, rows, keep)

@@ -146,7 +146,7 @@ class _QuoteCounter(io.RawIOBase):
 
 
 def read_text(source: Source, header: Header, rows: int | None) -> Iterator[Any]:
-    """Yield Arrow tables of strings: all rows at once, or so many at a time. Blank rows are left out."""
+    """Yield Arrow tables of strings: all rows at once, or ``rows`` at a time. Blank rows are left out."""
     arrow, reading = require("pyarrow", "a table"), require("pyarrow.csv", "a table")
     strings = {name: arrow.string() for name in header.names}
     blank = header.delimiter + " \t\r\n"
@@ -186,7 +186,7 @@ def read_text(source: Source, header: Header, rows: int | None) -> Iterator[Any]
 
 
 def _grouped(arrow: Any, batches: Iterator[Any], rows: int | None, schema: Any) -> Iterator[Any]:
-    """Cut and join batches to tables of so many rows, or to one."""
+    """Cut and join batches to tables of ``rows`` rows, or to one."""
     if rows is None:
         parts = list(batches)
         yield arrow.concat_tables(parts) if parts else schema.empty_table()

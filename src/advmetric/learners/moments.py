@@ -47,7 +47,7 @@ MOMENT_CONSTRAINTS: dict[str, Constraint | Callable[..., None]] = {
 """Constraints on the parameters that learners from moments share."""
 
 _MOST_DENSE = 4000
-"""Up to so many features the metric is a full (d, d) factor, 128 MB; above, unseen directions are left out."""
+"""Up to this many features the metric is a full (d, d) factor, 128 MB; above, unseen directions are left out."""
 
 _SINGULAR = (
     "The pairs leave some directions without any spread, and reg is too small to fill them in; "

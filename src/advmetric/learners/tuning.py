@@ -272,7 +272,7 @@ def best_params(
     score : callable, optional
         By default 5-NN accuracy on points, ROC AUC on pairs.
     thin : int
-        Try every so many values of each parameter.
+        Try every n-th value of each parameter only.
     n_jobs, title : see :func:`score_candidates`
     """
     given = dict(fixed or {})

@@ -93,7 +93,7 @@ def fit_probability(distances: Vector, y: NDArray[np.integer]) -> tuple[float, f
 
 def _fit_log_odds(x: Vector, same: Vector) -> tuple[float, float]:
     """Fit a logistic regression on one feature by Newton's method: a few passes over the data."""
-    penalty = 1e-3  # a hint of one, which keeps the slope finite where all pairs are told apart
+    penalty = 1e-3  # keeps the slope finite where the pairs are separable
     line = np.array([x, np.ones_like(x)])
 
     def loss(coefficients: Vector) -> float:

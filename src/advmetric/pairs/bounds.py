@@ -26,7 +26,7 @@ __all__ = ["BoundedPairs", "bounded_pairs", "check_bounds", "check_percentiles",
 _SAMPLE = 200_000
 """Distances looked at for the percentiles: the 5th is then met within 0.05 of a percent (one standard error)."""
 _MAX_LISTED = 2000
-"""Up to so many points, ``pairs="all"`` lists every pair."""
+"""Up to this many points, ``pairs="all"`` lists every pair."""
 _NEGLIGIBLE = 1e-18
 """Squared distance, relative to the mean one, below which the points of a pair are the same."""
 

@@ -64,7 +64,7 @@ class PointStatistics:
         return cls.empty(X.shape[1], np.unique(y if classes is None else classes)).update(X, y)
 
     def update(self, X: Any, y: NDArray[Any]) -> PointStatistics:
-        """Add labelled points, in place: O(nd²), one matrix product a class and block. Classes may be new."""
+        """Add labelled points, in place: O(nd²), one matrix product per class and block. Classes may be new."""
         code = self._codes(y)
         n, d = X.shape
         step = _block_rows(len(self.classes), d)

@@ -16,7 +16,7 @@ __all__ = ["PairSample", "threshold_pairs"]
 _SAMPLE_PAIRS = 10_000
 _SAMPLE_BYTES = 1 << 26
 MOST_THRESHOLD_PAIRS = 1_000_000
-"""``fit`` chooses its threshold on so many pairs at most: the share of right decisions is then known to 0.05 %."""
+"""``fit`` chooses its threshold on at most this many pairs: the share of right decisions is then known to 0.05 %."""
 
 
 def threshold_pairs(pairs: Pairs) -> Pairs:

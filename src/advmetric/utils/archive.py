@@ -84,7 +84,7 @@ def damage_reported(path: str | os.PathLike[str], kind: str = "an npz file of pl
 def open_npz(
     path: str | os.PathLike[str], kind: str = "an npz file of plain arrays", *, compressed: bool = True
 ) -> Iterator[Any]:
-    """Open an npz file; yield numpy's NpzFile. Sizes that the file could not honestly hold are refused first.
+    """Open an npz file; yield numpy's NpzFile. Sizes that the file cannot hold are refused first.
 
     With ``compressed=False``, members that unpack to more bytes than they take in the file are refused as well.
     """

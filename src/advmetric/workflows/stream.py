@@ -69,7 +69,7 @@ def fit_stream(
     seed: int,
     how: Reading,
 ) -> Fitted:
-    """Learn from a file of "points" or "pairs", so many rows at a time.
+    """Learn from a file of "points" or "pairs", a given number of rows at a time.
 
     A table with categories or missing values is read again: once to find the levels and means, then with these.
     """

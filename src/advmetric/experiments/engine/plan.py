@@ -21,13 +21,13 @@ class Profile:
     max_rows: int | None
     """A stratified subset of larger sets."""
     tune_rows: int
-    """Parameters are chosen on at most so many training points (stratified)."""
+    """Parameters are chosen on at most this many training points (stratified)."""
     max_pairs: int | None
     """For the methods that draw pairs, instead of 1000 c (c - 1)."""
     tune_pairs: int
-    """Parameters are chosen with at most so many of these pairs, unless they weigh a sum over pairs."""
+    """Parameters are chosen with at most this many of these pairs, unless they weigh a sum over pairs."""
     thin: int
-    """Every so many values of each grid are tried."""
+    """Only every n-th value of each grid is tried."""
 
 
 PROFILES = {

@@ -24,7 +24,7 @@ def tasks(plan: Plan) -> list[Task]:
 
 
 def run(task: Task, data_home: Path | None) -> dict[str, Any]:
-    """Return the error when each pair of classes has only so many training pairs."""
+    """Return the error when each pair of classes has only a given number of training pairs."""
     name, count = task.method.split(" ")
     return learn_from_pairs(task, split_of(task, data_home), name, int(count), 0.0)
 

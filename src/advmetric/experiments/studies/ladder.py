@@ -29,7 +29,7 @@ ALPHAS, BETAS = (0.1, 1.0, 10.0, 100.0), (0.01, 0.1, 1.0)
 
 
 def learn_from_pairs(task: Task, parts: Split, name: str, per_class_pair: int, wrong: float) -> dict[str, Any]:
-    """Return the error after learning from c (c - 1) times so many pairs, a share of which has the wrong label.
+    """Return the error after learning from c (c - 1) × this many pairs, a share of which is mislabelled.
 
     t = 1/2; AML's alpha and beta by cross-validation on the pairs.
     """

@@ -60,11 +60,11 @@ FACE_SIFT: dict[str, Any] = {"step": 10, "sizes": (12, 18, 24), "root": True, "m
 FACE_COMPONENTS = 150
 """Chosen on LFW's View 1."""
 MAX_POINTS = 3000
-"""Methods that learn from points with labels get at most so many of the training images (quick: 600)."""
+"""Methods that learn from points with labels get at most this many of the training images (quick: 600)."""
 TUNE_POINTS = 1000
-"""Their parameters are chosen with at most so many; those of methods that learn from pairs …"""
+"""Their parameters are chosen with at most this many; those of methods that learn from pairs …"""
 TUNE_PAIRS = 6000
-"""… with at most so many pairs, unless a parameter weighs a sum over pairs."""
+"""… with at most this many pairs, unless a parameter weighs a sum over pairs."""
 QUICK_PAIRS = 2000
 QUICK_FOLDS = 3
 _ABOUT = {
