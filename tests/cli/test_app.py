@@ -636,7 +636,7 @@ def test_the_library_needs_no_command_line():
 # --- pipes, signals, completion -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [("methods", "--json"), ("--help",), ("transform", "m.npz", "vehicle.csv")])
+@pytest.mark.parametrize("arguments", [("--help",), ("transform", "m.npz", "vehicle.csv")])
 def test_a_reader_that_has_seen_enough_is_no_error(arguments):
     Mahalanobis(np.eye(18), None, tuple(VEHICLE.feature_names)).save("m.npz")
     reader, writer = os.pipe()
@@ -723,17 +723,10 @@ def test_corrupt_results_are_not_called_absent(refused, work):
     assert "results.jsonl" in said
 
 
-def test_shells_complete_commands_and_methods():
-    completing = ONE_THREAD | {"_ADVMETRIC_COMPLETE": "complete_bash"}
-
-    def complete(words, at):
-        settings = completing | {"COMP_WORDS": words, "COMP_CWORD": str(at)}
-        run = subprocess.run(
-            [sys.executable, "-m", "advmetric"], capture_output=True, text=True, env=settings, timeout=300
-        )
-        return run.stdout.split()
-
-    assert complete("advmetric eva", 1) == ["evaluate"]
-    assert complete("advmetric fit --method G", 3) == ["GMML"]
-    page = shell("--help").stdout
-    assert b"--install-completion" in page
+def test_shells_complete_methods(cli):
+    settings = {"_ADVMETRIC_COMPLETE": "complete_bash", "COMP_WORDS": "advmetric fit --method G", "COMP_CWORD": "3"}
+    run = subprocess.run(
+        [sys.executable, "-m", "advmetric"], capture_output=True, text=True, env=ONE_THREAD | settings, timeout=300
+    )
+    assert run.stdout.split() == ["GMML"]
+    assert "--install-completion" in cli("--help")[1]

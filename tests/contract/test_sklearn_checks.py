@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
@@ -20,6 +20,7 @@ from sklearn.model_selection import (
     TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
+    cross_validate,
 )
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -77,18 +78,17 @@ def test_every_public_learner_is_held_to_the_contract(learners):
 
 
 def test_a_pipeline_of_a_learner_and_neighbours_classifies(point_learner, vehicle):
+    X, y = vehicle.X[:400], vehicle.y[:400]
     model = make_pipeline(StandardScaler(), point_learner, KNeighborsClassifier(5))
-    scores = cross_val_score(model, vehicle.X, vehicle.y, cv=FOLDS)
+    scores = cross_val_score(model, X, y, cv=FOLDS)
     by_hand = []
-    for train, test in FOLDS.split(vehicle.X, vehicle.y):
-        scaler = StandardScaler().fit(vehicle.X[train])
-        learned = clone(point_learner).fit(scaler.transform(vehicle.X[train]), vehicle.y[train])
-        neighbours = KNeighborsClassifier(5).fit(
-            learned.transform(scaler.transform(vehicle.X[train])), vehicle.y[train]
-        )
-        by_hand.append(neighbours.score(learned.transform(scaler.transform(vehicle.X[test])), vehicle.y[test]))
+    for train, test in FOLDS.split(X, y):
+        scaler = StandardScaler().fit(X[train])
+        learned = clone(point_learner).fit(scaler.transform(X[train]), y[train])
+        neighbours = KNeighborsClassifier(5).fit(learned.transform(scaler.transform(X[train])), y[train])
+        by_hand.append(neighbours.score(learned.transform(scaler.transform(X[test])), y[test]))
     np.testing.assert_allclose(scores, by_hand)
-    assert scores.mean() > 0.6
+    assert scores.mean() > 0.55
 
 
 def test_grid_search_over_a_pipeline_tunes_the_learner(vehicle):
@@ -110,22 +110,32 @@ def test_cross_val_score_on_labels_without_a_classifier_is_the_auc_over_pairs_of
 # --- pairs ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scoring", ["roc_auc", "accuracy", "f1", "average_precision", None])
 @pytest.mark.parametrize("kind", ["formed", "indices"])
-def test_cross_val_score_on_pairs_equals_a_loop(pair_learner, vehicle, scoring, kind):
+def test_cross_validation_on_pairs_equals_a_loop(pair_learner, vehicle, kind):
     pairs, y = getattr(vehicle, kind), vehicle.kinds
     if kind == "indices":
         pair_learner.set_params(preprocessor=vehicle.X)
-    scores = cross_val_score(pair_learner, pairs, y, cv=FOLDS, scoring=scoring)
-    for (train, test), score in zip(FOLDS.split(pairs, y), scores, strict=True):
+    names = ("roc_auc", "accuracy", "f1", "average_precision")
+    own = {"own": lambda learner, X, y: learner.score(X, y)}
+    scores = cross_validate(pair_learner, pairs, y, cv=FOLDS, scoring=dict(zip(names, names, strict=True)) | own)
+    for fold, (train, test) in enumerate(FOLDS.split(pairs, y)):
         learned = clone(pair_learner).fit(pairs[train], y[train])
-        if scoring in ("accuracy", "f1"):
-            predicted = np.where(learned.pair_distance(pairs[test]) <= learned.threshold_, 1, -1)
-            metric = {"accuracy": accuracy_score, "f1": f1_score}[scoring]
-            assert score == pytest.approx(metric(y[test], predicted))
-        elif scoring != "average_precision":
-            assert score == pytest.approx(roc_auc_score(y[test], -learned.pair_distance(pairs[test])))
-        assert 0.0 <= score <= 1.0
+        distances = learned.pair_distance(pairs[test])
+        predicted = np.where(distances <= learned.threshold_, 1, -1)
+        expected = {
+            "roc_auc": roc_auc_score(y[test], -distances),
+            "accuracy": accuracy_score(y[test], predicted),
+            "f1": f1_score(y[test], predicted),
+            "average_precision": average_precision_score(y[test], -distances),
+            "own": roc_auc_score(y[test], -distances),
+        }
+        for name, value in expected.items():
+            assert scores[f"test_{name}"][fold] == pytest.approx(value), name
+
+
+def test_cross_val_score_without_a_scorer_is_the_learners_own(vehicle):
+    own = cross_val_score(GMML(), vehicle.formed, vehicle.kinds, cv=FOLDS)
+    np.testing.assert_allclose(own, cross_val_score(GMML(), vehicle.formed, vehicle.kinds, cv=FOLDS, scoring="roc_auc"))
 
 
 def test_grid_search_on_pairs_finds_the_parameter_with_the_best_auc(vehicle):
