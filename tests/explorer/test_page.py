@@ -56,7 +56,7 @@ def pair_page(loaded_pairs):
 PLACE = """
 const div = document.getElementById(arguments[0]), layout = div._fullLayout, at = arguments[1];
 let best = null;
-div._fullData.slice(0, -4).forEach((trace, t) => [...trace.x].forEach((x, i) => {
+div._fullData.forEach((trace, t) => [...trace.x].forEach((x, i) => {
   const px = layout.xaxis._offset + layout.xaxis.l2p(x), py = layout.yaxis._offset + layout.yaxis.l2p(trace.y[i]);
   if (trace.customdata[i] === at) best = [px, py];
 }));
@@ -66,7 +66,7 @@ return [box.left + best[0], box.top + best[1]];
 """
 
 SELECTED = """
-const traces = document.getElementById(arguments[0])._fullData.slice(0, -4);
+const traces = document.getElementById(arguments[0])._fullData;
 return traces.reduce((sum, trace) => sum + (trace.selectedpoints ?? []).length, 0) === arguments[1];
 """
 BOX = "const b = document.getElementById('before').getBoundingClientRect(); return [b.left, b.top, b.width, b.height]"
@@ -90,6 +90,8 @@ def test_a_click_shows_the_neighbours_under_both_distances(page, point_view, pic
     mouse.perform()
     page.wait("return !document.getElementById('neighbours').hidden")
     assert page.text("#chosen").startswith(f"Chosen: row {point + 1}, ")
+    shapes = page.run("return document.getElementById(arguments[0]).layout.shapes.map(s => s.type)", picture)
+    assert sorted(shapes) == ["circle"] * 9 + ["rect"] * 8  # the point and its neighbours under the two distances
     for name in ("learned", "euclidean"):
         rows = page.table(f"#near-{name}")[1:]
         assert [row[0] for row in rows] == [f"row {i + 1}" for i in point_view["points"][name]["nearest"][point]]
@@ -249,10 +251,10 @@ def test_pairs_are_named_by_their_row_and_side(pair_page, pair_view):
     pair_page.run("document.getElementById('next').click()")
     assert pair_page.text("#chosen").startswith(f"Chosen: point {pair_view['points']['names'][0]} (")
     links = sum(0 in link[:2] for link in pair_view["points"]["links"])
-    pair_page.wait(
-        "const d = document.getElementById('after')._fullData; return d[d.length - 4].x?.length === arguments[0]",
-        3 * links,
+    lines = (
+        "return document.getElementById('after').layout.shapes.filter(s => s.type === 'line').length === arguments[0]"
     )
+    pair_page.wait(lines, links)
 
 
 def test_the_slider_of_pairs_decides_as_numpy_does(pair_page, pair_view):

@@ -51,15 +51,6 @@ function drawPlane(id) {
     marker: { color: group.color, symbol: group.symbol, size: n > 2000 ? 4 : 6, opacity: 0.75 },
     unselected: { marker: { opacity: 0.08 } },
   }));
-  const mark = (marker) => ({
-    type: "scatter", mode: "markers", x: [], y: [], customdata: [], text: [], hoverinfo: "text", showlegend: false, marker,
-  });
-  traces.push(
-    { type: "scatter", mode: "lines", x: [], y: [], hoverinfo: "skip", showlegend: false, line: { color: color("faint"), width: 1 } },
-    mark({ size: 15, symbol: "diamond-open", color: color("euclidean"), line: { width: 2 } }),
-    mark({ size: 12, symbol: "circle-open", color: color("learned"), line: { width: 2.5 } }),
-    mark({ size: 17, symbol: "star", color: color("ink"), line: { width: 1, color: color("page") } }),
-  );
   const many = groups.length > 12;
   return Plotly.react(id, traces, layout({
     dragmode: coarse.matches ? false : "lasso", showlegend: !many, hovermode: "closest", uirevision: "kept",
@@ -69,18 +60,27 @@ function drawPlane(id) {
   }), config("lasso2d"));
 }
 
-// The chosen point, its neighbours and (of pairs) its partners in one picture.
+// The chosen point, its neighbours and (of pairs) its partners in one picture: as shapes, since a change of traces would
+// draw all points anew.
 function markPoint(id, point) {
-  const plane = view.planes[id], first = groups.length;
-  const learned = point === null ? [] : neighbours(point, "learned").map((other) => other.point);
-  const euclidean = point === null ? [] : neighbours(point, "euclidean").map((other) => other.point);
-  const lines = point === null ? [] : points.links.filter(([a, b]) => a === point || b === point);
-  const ends = [null, euclidean, learned, point === null ? [] : [point]];
-  return Plotly.restyle(id, {
-    x: ends.map((list) => list ? list.map((i) => plane.x[i]) : lines.flatMap(([a, b]) => [plane.x[a], plane.x[b], null])),
-    y: ends.map((list) => list ? list.map((i) => plane.y[i]) : lines.flatMap(([a, b]) => [plane.y[a], plane.y[b], null])),
-    customdata: ends.map((list) => list ?? []), text: ends.map((list) => (list ?? []).map(hover)),
-  }, ends.map((_, i) => first + i));
+  const plane = view.planes[id], shapes = [];
+  const mark = (i, type, radius, line, fillcolor) => shapes.push({
+    type, xsizemode: "pixel", ysizemode: "pixel", xanchor: plane.x[i], yanchor: plane.y[i],
+    x0: -radius, x1: radius, y0: -radius, y1: radius, line, fillcolor,
+  });
+  if (point !== null) {
+    for (const [a, b, kind] of points.links) {
+      if (a !== point && b !== point) continue;
+      shapes.push({
+        type: "line", x0: plane.x[a], y0: plane.y[a], x1: plane.x[b], y1: plane.y[b],
+        line: { color: color(kind === 1 ? "same" : "different"), width: 1.5, dash: kind === 1 ? "solid" : "dot" },
+      });
+    }
+    for (const other of neighbours(point, "euclidean")) mark(other.point, "rect", 7, { color: color("euclidean"), width: 2 });
+    for (const other of neighbours(point, "learned")) mark(other.point, "circle", 6, { color: color("learned"), width: 2.5 });
+    mark(point, "circle", 8, { color: color("page"), width: 2 }, color("ink"));
+  }
+  return Plotly.relayout(id, { shapes });
 }
 
 // Show a selection (a set of points, or null for none) in one picture.
