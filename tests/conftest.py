@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import advmetric
 from advmetric import AML, AMLCV, DRML, GMML, ITML, LMNN, FlatGeo, NeighborPairs, load_dataset
+from reference.browser import find_chromium, open_chromium
 
 SMALL_GRID: dict[str, Any] = {"alphas": (0.0, 1.0), "betas": (1.0,), "ts": (0.25, 0.5), "cv": 2}
 
@@ -130,3 +131,14 @@ def cli(capsys):
         return (code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A real browser, for all tests of pages; skips where there is none."""
+    found = find_chromium()
+    if found is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    driver = open_chromium(*found)
+    yield driver
+    driver.quit()

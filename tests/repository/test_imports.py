@@ -6,7 +6,7 @@ import sys
 
 OPTIONAL = {
     *("typer", "rich", "torch", "dask", "distributed", "matplotlib", "faiss", "jinja2", "numba", "ot", "cv2", "PIL"),
-    *("pandas", "pyarrow"),
+    *("pandas", "pyarrow", "plotly"),
 }
 
 

@@ -20,6 +20,7 @@ from advmetric.utils.errors import UsageError
 from advmetric.utils.optional import MissingDependencyError
 
 from .commands.evaluate import evaluate
+from .commands.explore import explore
 from .commands.fit import fit
 from .commands.listing import datasets, methods
 from .commands.measure import distance, transform
@@ -87,6 +88,11 @@ add(
     "zcat cars.csv.gz | advmetric fit - --label 5 --no-header --decimal , --out cars.metric.npz",
     "advmetric fit faces.csv --pairs same        # columns a_<feature>, b_<feature>; same is +1 or -1",
     "advmetric fit rows.parquet --label class --chunk-rows 100000     # larger than memory",
+)
+add(
+    explore,
+    "advmetric explore cars.csv --label class     # writes cars.explore.html",
+    "advmetric explore faces.csv --pairs same --method PairAML --out faces.html",
 )
 add(
     evaluate,

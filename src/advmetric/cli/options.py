@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
+from advmetric.algorithms.registry import methods
 from advmetric.io.arrays import holds_pairs
 from advmetric.io.contents import Reading
 from advmetric.io.sources import is_npz
@@ -15,14 +16,21 @@ from advmetric.io.text import TextFormat
 
 __all__ = [
     "AsJson",
+    "Category",
     "Data",
     "Decimal",
     "Delimiter",
     "Drop",
+    "Group",
     "Label",
+    "MethodName",
     "MetricFile",
+    "Missing",
     "NoHeader",
     "PairsColumn",
+    "Param",
+    "Seed",
+    "Standardize",
     "kind_of",
     "reading_of",
     "wrong",
@@ -55,6 +63,38 @@ Delimiter = Annotated[
 Decimal = Annotated[str, typer.Option("--decimal", metavar="CHAR", help="Before decimals in CSV files: . or ,")]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line is data; the columns are called 1, 2, 3 ...")
+]
+
+
+def _method_names(incomplete: str) -> list[str]:
+    """For the completion of shells."""
+    return [method.name for method in methods() if method.name.lower().startswith(incomplete.lower())]
+
+
+MethodName = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help="See `advmetric methods`; AMLCV chooses among them.",
+        autocompletion=_method_names,
+    ),
+]
+Param = Annotated[list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Fix a parameter; repeatable.")]
+Standardize = Annotated[
+    bool, typer.Option("--standardize/--no-standardize", help="Divide features by their standard deviations.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of splits and random pairs.")]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", metavar="COLUMN", help="Rows of one group (a person) stay on one side of every split."),
+]
+Category = Annotated[
+    list[str] | None,
+    typer.Option("--category", metavar="COLUMN", help="Numbers that are codes of categories; repeatable."),
+]
+Missing = Annotated[
+    Literal["fill", "refuse"], typer.Option("--missing", help="What to do with missing values of features.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

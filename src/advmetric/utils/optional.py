@@ -22,6 +22,7 @@ _EXTRAS = {
     "ot": "ot",
     "pandas": "tables",
     "PIL": "vision",
+    "plotly": "explore",
     "pyarrow": "tables",
     "pytorch_metric_learning": "deep",
     "rich": "cli",

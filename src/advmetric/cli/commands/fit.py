@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.algorithms.registry import Method, methods
+from advmetric.algorithms.registry import Method
 from advmetric.cli.options import (
     AsJson,
+    Category,
     Data,
     Decimal,
     Delimiter,
     Drop,
+    Group,
     Label,
+    MethodName,
+    Missing,
     NoHeader,
     PairsColumn,
+    Param,
+    Seed,
+    Standardize,
     kind_of,
     reading_of,
     wrong,
@@ -35,41 +42,24 @@ from advmetric.workflows.stream import check_streamable, fit_stream
 
 from .evaluate import show_scores
 
-__all__ = ["fit"]
-
-
-def _method_names(incomplete: str) -> list[str]:
-    """For the completion of shells."""
-    return [method.name for method in methods() if method.name.lower().startswith(incomplete.lower())]
+__all__ = ["fit", "groups_of", "samples_of"]
 
 
 def fit(
     data: Data,
     label: Label = None,
     pairs: PairsColumn = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            metavar="NAME",
-            help="See `advmetric methods`; AMLCV chooses among them.",
-            autocompletion=_method_names,
-        ),
-    ] = "AML",
+    method: MethodName = "AML",
     tune: Annotated[
         bool | None,
         typer.Option("--tune/--no-tune", help="Cross-validate parameters in the training part.  [default: tune]"),
     ] = None,
-    param: Annotated[
-        list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Fix a parameter; repeatable.")
-    ] = None,
+    param: Param = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="[default: name of DATA + .metric.npz, here]")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the metric if the file is there already.")] = False,
-    standardize: Annotated[
-        bool, typer.Option("--standardize/--no-standardize", help="Divide features by their standard deviations.")
-    ] = True,
+    standardize: Standardize = True,
     test: Annotated[
         float | None,
         typer.Option("--test", metavar="SHARE", help="Held out to evaluate; 0 for none.  [default: 0.2]"),
@@ -77,20 +67,10 @@ def fit(
     refit: Annotated[
         bool, typer.Option("--refit/--no-refit", help="Save a metric fitted again on all rows, or the evaluated one.")
     ] = True,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of splits and random pairs.")
-    ] = 0,
-    group: Annotated[
-        str | None,
-        typer.Option("--group", metavar="COLUMN", help="Rows of one group (a person) stay on one side of every split."),
-    ] = None,
-    category: Annotated[
-        list[str] | None,
-        typer.Option("--category", metavar="COLUMN", help="Numbers that are codes of categories; repeatable."),
-    ] = None,
-    missing: Annotated[
-        Literal["fill", "refuse"], typer.Option("--missing", help="What to do with missing values of features.")
-    ] = "fill",
+    seed: Seed = 0,
+    group: Group = None,
+    category: Category = None,
+    missing: Missing = "fill",
     chunk_rows: Annotated[
         int | None,
         typer.Option(
@@ -164,10 +144,10 @@ def fit(
         result = fit_samples(
             chosen,
             fixed,
-            _samples(data, file),
+            samples_of(data, file),
             names=file.names,
             preparation=file.preparation,
-            groups=_groups(data, file, reading),
+            groups=groups_of(data, file, reading),
             tuned=tune is not False,
             share=share,
             standardize=standardize,
@@ -206,7 +186,7 @@ def fit(
     _tell_saved(target, result, kind, standardize)
 
 
-def _samples(data: Path, file: PointFile | PairFile) -> Samples:
+def samples_of(data: Path, file: PointFile | PairFile) -> Samples:
     """The samples of a file, with classes as numbers."""
     if isinstance(file, PairFile):
         return file.pairs
@@ -215,7 +195,7 @@ def _samples(data: Path, file: PointFile | PairFile) -> Samples:
     return LabelledPoints(file.X, codes)
 
 
-def _groups(data: Path, file: PointFile | PairFile, reading: Reading) -> NDArray | None:
+def groups_of(data: Path, file: PointFile | PairFile, reading: Reading) -> NDArray | None:
     """The group of each row, as a number."""
     if reading.group is None:
         return None
