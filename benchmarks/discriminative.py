@@ -224,7 +224,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     for name, fact in machine_facts().items():
         print(f"{name + ':':<14} {fact}")
-    print("timing:        processor seconds, one BLAS thread" + (", small sizes (--fast): no measurement" * options.fast))
+    small = ", small sizes (--fast): no measurement" * options.fast
+    print(f"timing:        processor seconds, one BLAS thread{small}")
     print("\n" + header(), flush=True)
     missed = 0
     with threadpool_limits(1), warnings.catch_warnings():

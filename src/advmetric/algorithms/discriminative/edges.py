@@ -83,7 +83,8 @@ class Edges:
         assert self.left is not None
         assert self.right is not None
         kind = np.int32 if max(len(self.left), self.n) < np.iinfo(np.int32).max else np.int64
-        starts = np.concatenate([[0], np.cumsum(np.bincount(self.left, minlength=self.n))]).astype(kind)
+        starts: NDArray[np.integer] = np.zeros(self.n + 1, dtype=kind)
+        np.cumsum(np.bincount(self.left, minlength=self.n), out=starts[1:])
         if np.all(self.left[1:] >= self.left[:-1]):
             return None, self.right.astype(kind), starts
         order = np.argsort(self.left, kind="stable")
