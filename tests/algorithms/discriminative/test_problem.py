@@ -76,12 +76,14 @@ def test_edges_give_the_same_as_formed_differences(monkeypatch):
     pairs, rng = random_pairs(), np.random.default_rng(1)
     V = pairs.X[pairs.left] - pairs.X[pairs.right]
     weights, columns = rng.normal(size=len(V)), rng.random((4, 2))
-    for graph, Z in ((Edges(20, pairs.left, pairs.right), pairs.X), (Edges(60), V)):
-        np.testing.assert_allclose(graph.squares(Z, columns), V**2 @ columns)
-        np.testing.assert_allclose(graph.gram(weights, Z), V.T @ (weights[:, None] * V), atol=1e-12)
-        total = np.ones_like(Z)
-        graph.add_laplacian(total, weights, Z)
-        np.testing.assert_allclose(Z.T @ (total - 1.0), V.T @ (weights[:, None] * V), atol=1e-12)
+    order = np.argsort(pairs.left, kind="stable")
+    for rows in (np.arange(60), order):
+        graph = Edges(20, pairs.left[rows], pairs.right[rows])
+        np.testing.assert_allclose(graph.squares(pairs.X, columns), V[rows] ** 2 @ columns)
+        expected = V[rows].T @ (weights[:, None] * V[rows])
+        np.testing.assert_allclose(graph.scatter(weights, pairs.X), expected, atol=1e-12)
+    np.testing.assert_allclose(Edges(60).squares(V, columns), V**2 @ columns)
+    np.testing.assert_allclose(Edges(60).scatter(weights, V), V.T @ (weights[:, None] * V), atol=1e-12)
 
 
 # --- objective ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Similar and dissimilar pairs as edges between rows: squared distances and weighted Laplacians, by blocks."""
+"""Similar and dissimilar pairs as edges between rows: squared distances and weighted scatter."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from advmetric.linalg.spd import symmetrize
 from advmetric.utils.typing import Matrix, Vector
 
 __all__ = ["Edges"]
@@ -57,38 +58,34 @@ class Edges:
             result[block] = V @ weights
         return result
 
-    def add_laplacian(self, total: Matrix, weights: Vector, Z: Matrix) -> None:
-        """Add Eᵀ diag(weights) E Z, the weighted Laplacian of the edges times Z, to ``total``. O(Nr + nr).
+    def scatter(self, weights: Vector, Z: Matrix) -> Matrix:
+        """Σ w vvᵀ, (r, r), without forming a difference: O(Nr + nr²), or O(Nr²) for rows that are differences.
 
-        Zᵀ times it is Σ w vvᵀ, without an outer product per pair.
+        With W the sparse matrix of the weights and D the sums of the weights at each row,
+        Σ w vvᵀ = Zᵀ(DZ - WZ) - (Zᵀ W Z)ᵀ.
         """
         if self.left is None or self.right is None:
-            total[self.rows] += weights[:, None] * Z[self.rows]
-            return
-        entries, columns, starts = self._symmetric
-        # Both directions of each edge in one sparse matrix; an edge drawn twice stays two entries, which add up.
-        graph = csr_array((weights[entries], columns, starts), shape=(self.n, self.n))
-        total += (graph @ np.ones(self.n))[:, None] * Z
-        total -= graph @ Z
-
-    def gram(self, weights: Vector, Z: Matrix) -> Matrix:
-        """Σ w vvᵀ, (r, r). O(Nr + nr²), or O(Nr²) for rows that are differences."""
-        if self.left is None:
             part = Z[self.rows]
-            return part.T @ (weights[:, None] * part)
-        moved = np.zeros_like(Z)
-        self.add_laplacian(moved, weights, Z)
-        return Z.T @ moved
+            return symmetrize(part.T @ (weights[:, None] * part))
+        order, columns, starts = self._by_left
+        # A pair that occurs twice stays two entries, which add up.
+        graph = csr_array((weights if order is None else weights[order], columns, starts), shape=(self.n, self.n))
+        degree = graph @ np.ones(self.n)
+        degree += np.bincount(self.right, weights, minlength=self.n)
+        moved = graph @ Z
+        moved *= -2.0
+        moved += degree[:, None] * Z
+        return symmetrize(Z.T @ moved)
 
     @cached_property
-    def _symmetric(self) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]:
-        """For each row: which edges touch it, and the rows at their other ends."""
+    def _by_left(self) -> tuple[NDArray[np.integer] | None, NDArray[np.integer], NDArray[np.integer]]:
+        """Edges as the rows of a sparse matrix: their order (None: as they are), columns, and starts of the rows."""
         assert self.left is not None
         assert self.right is not None
-        N = len(self.left)
-        kind = np.int32 if max(2 * N, self.n) < np.iinfo(np.int32).max else np.int64
-        ends = np.concatenate([self.left, self.right])
-        order: NDArray[np.integer] = np.argsort(ends, kind="stable")
-        starts: NDArray[np.integer] = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=self.n))])
-        others: NDArray[np.integer] = np.concatenate([self.right, self.left])[order]
-        return (order % N).astype(kind), others.astype(kind), starts.astype(kind)
+        kind = np.int32 if max(len(self.left), self.n) < np.iinfo(np.int32).max else np.int64
+        starts: NDArray[np.integer] = np.zeros(self.n + 1, dtype=kind)
+        np.cumsum(np.bincount(self.left, minlength=self.n), out=starts[1:])
+        if np.all(self.left[1:] >= self.left[:-1]):
+            return None, self.right.astype(kind), starts
+        order = np.argsort(self.left, kind="stable")
+        return order, self.right[order].astype(kind), starts

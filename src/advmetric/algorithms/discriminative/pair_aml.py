@@ -246,14 +246,16 @@ class PairAML(MetricLearner):
             learner = self._unfitted().set_params(**params)
             learner._check_params()
             learner.n_features_in_ = data.X.shape[1]
-            if posed is None or start is None:
+            if posed is None:
                 posed, divisor = learner._pose(data)
+            if start is None:
                 start = np.eye(posed.start.Z.shape[1]), 1.0
             p, N = posed.start.Z.shape[1], len(posed.near) + len(posed.far)
             gamma = automatic_gamma(p, N) if isinstance(learner.gamma, str) else float(learner.gamma)
             problem = replace(posed, alpha=float(learner.alpha), beta=float(learner.beta), gamma=gamma)
             solution = minimize(problem, *start, tol=max(learner.tol, _SEARCH_TOL), max_iter=learner.max_iter)
-            start = solution.x  # the problem is convex: any start leads to the same metric
+            # The problem is convex: any start leads to the same metric, but not in a few iterations.
+            start = solution.x if solution.converged else None
             wanted = learner.n_components or learner.n_features_in_
             yield Mahalanobis(problem.start.components(solution.x[0], divisor, wanted)), max(1, solution.n_iter)
 

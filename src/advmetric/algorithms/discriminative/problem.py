@@ -67,10 +67,7 @@ class Problem:
         Z = self.start.Z @ L.T
         plain = np.ones((len(L), 1))
         real = self.loss(self.near.squares(Z, plain)[:, 0], self.far.squares(Z, plain)[:, 0], b)
-        moved = np.zeros_like(Z)
-        self.near.add_laplacian(moved, real.near, Z)
-        self.far.add_laplacian(moved, real.far, Z)
-        return real.value, 2.0 * (moved.T @ self.start.Z), real.threshold
+        return real.value, 2.0 * (L @ self._scatter(real.near, real.far)), real.threshold
 
     def _with_adversary(self, L: Matrix, b: float) -> tuple[float, Matrix, float]:
         frame, V = AdversarialFrame.of(L, self.start.C / self.beta)
@@ -79,29 +76,17 @@ class Problem:
         real = self.loss(near[:, 0], far[:, 0], b)
         harder = self.loss(near[:, 1], far[:, 1], b)
         weight, share = 1.0 / (1.0 + self.alpha), self.alpha / (1.0 + self.alpha)
-        moved = np.zeros_like(Z)
-        scatters = []
-        for edges, slopes, stretch in (
-            (self.near, harder.near, frame.near[:, 1]),
-            (self.far, harder.far, frame.far[:, 1]),
-        ):
-            adversarial = np.zeros_like(Z)
-            edges.add_laplacian(adversarial, share * slopes, Z)
-            scatters.append(self._product(edges, adversarial, Z))
-            adversarial *= stretch
-            moved += adversarial
-        self.near.add_laplacian(moved, weight * real.near, Z)
-        self.far.add_laplacian(moved, weight * real.far, Z)
-        half = moved.T @ self.start.Z
-        half += frame.chain(*scatters)
+        expanded = frame.L @ self.near.scatter(share * harder.near, self.start.Z)
+        contracted = frame.L @ self.far.scatter(share * harder.far, self.start.Z)
+        half = frame.L @ self._scatter(weight * real.near, weight * real.far)
+        half += frame.near[:, 1:] * expanded + frame.far[:, 1:] * contracted
+        half += frame.chain(expanded @ frame.L.T, contracted @ frame.L.T)
         value = weight * real.value + share * harder.value
         return value, 2.0 * (V @ half), weight * real.threshold + share * harder.threshold
 
-    @staticmethod
-    def _product(edges: Edges, moved: Matrix, Z: Matrix) -> Matrix:
-        """Zᵀ times a Laplacian product; only the rows that are differences of this kind count where rows are."""
-        rows = edges.rows if edges.left is None else slice(None)
-        return Z[rows].T @ moved[rows]
+    def _scatter(self, near: Vector, far: Vector) -> Matrix:
+        """Σ w vvᵀ over the pairs of both kinds, (p, p)."""
+        return self.near.scatter(near, self.start.Z) + self.far.scatter(far, self.start.Z)
 
     def mean_loss(self, L: Matrix) -> tuple[float, Matrix]:
         """G_t(N)/G_t(I) - 1 = tr(T(N + N⁻¹ - 2I))/G_t(I) and its gradient by L. O(p³).
@@ -127,7 +112,7 @@ class Problem:
         """
         q = np.zeros(len(self.start.tau))
         for edges in (part for part in (self.near, self.far) if len(part)):
-            q += 0.5 * np.diagonal(edges.gram(np.full(len(edges), 1.0 / len(edges)), self.start.Z))
+            q += 0.5 * np.diagonal(edges.scatter(np.full(len(edges), 1.0 / len(edges)), self.start.Z))
         tau = self.start.tau
         estimate = (2.0 * self.gamma / self.start.mean_loss) * (tau[:, None] + tau) + _LOSS_CURVATURE * np.outer(q, q)
         bounded: Matrix = estimate + _LEAST_CURVATURE * estimate.max()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from advmetric.utils.typing import Vector
+from advmetric.utils.typing import Matrix, Vector
 
-__all__ = ["Loss", "LossValue", "softplus"]
+__all__ = ["Loss", "LossValue", "gathered", "softplus", "spread"]
 
 
 class LossValue(NamedTuple):
@@ -52,3 +53,17 @@ def softplus(z: Vector) -> tuple[Vector, Vector]:
     slope = np.where(z > 0.0, 1.0, small)
     slope /= 1.0 + small
     return value, slope
+
+
+def spread(values: Vector, taken: NDArray[np.bool_], fill: float) -> Matrix:
+    """Return the values in the places that are taken, row by row, and ``fill`` in the others."""
+    if len(values) == taken.size:
+        return values.reshape(taken.shape)
+    places = np.full(taken.shape, fill)
+    places[taken] = values
+    return places
+
+
+def gathered(places: Matrix, taken: NDArray[np.bool_], count: int) -> Vector:
+    """Return the entries in the ``count`` places that are taken, row by row: the inverse of :func:`spread`."""
+    return places.ravel() if count == taken.size else places[taken]

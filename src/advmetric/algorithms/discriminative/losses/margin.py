@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from advmetric.utils.typing import Vector
 
-from .base import LossValue, softplus
+from .base import LossValue, gathered, spread
 
 __all__ = ["Margin"]
 
-_BLOCK_BYTES = 1 << 21
+_BLOCK_BYTES = 1 << 20
+_MOST_FACTORS = 1000
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,39 @@ class Margin:
 
     def __call__(self, near: Vector, far: Vector, b: float = 0.0) -> LossValue:
         # ±inf in the empty places: ℓ and its derivative vanish there.
-        to_near, to_far = np.full(self.similar.shape, -np.inf), np.full(self.dissimilar.shape, np.inf)
-        to_near[self.similar], to_far[self.dissimilar] = near, far
-        slope_near, slope_far = np.empty_like(to_near), np.empty_like(to_far)
+        to_near, to_far = spread(near, self.similar, -np.inf), spread(far, self.dissimilar, np.inf)
+        slope_near, slope_far = np.empty(to_near.shape), np.empty(to_far.shape)
         total = 0.0
         step = max(1, _BLOCK_BYTES // (8 * self.similar.shape[1] * self.dissimilar.shape[1]))
         for start in range(0, len(to_near), step):
             rows = slice(start, start + step)
             margins: NDArray[np.float64] = (to_near[rows] + 1.0)[:, :, None] - to_far[rows][:, None, :]
-            value, slope = softplus(margins)
-            total += float(value.sum())
+            value, slope = _softplus_sum(margins)
+            total += value
             slope_near[rows], slope_far[rows] = slope.sum(axis=2), slope.sum(axis=1)
         count = float(self.similar.sum(axis=1) @ self.dissimilar.sum(axis=1)) or 1.0
-        return LossValue(total / count, slope_near[self.similar] / count, slope_far[self.dissimilar] / -count)
+        slope_near /= count
+        slope_far /= -count
+        return LossValue(
+            total / count,
+            gathered(slope_near, self.similar, len(near)),
+            gathered(slope_far, self.dissimilar, len(far)),
+        )
+
+
+def _softplus_sum(z: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """Σ log(1 + eᶻ) over all entries, and the derivative by each.
+
+    Over the last axis, sums of logarithms are logarithms of products: these cost most. A factor is at most 2, so that
+    up to 1000 factors cannot overflow.
+    """
+    small = np.abs(z)
+    np.negative(small, out=small)
+    np.exp(small, out=small)
+    above = small + 1.0
+    value = float(np.maximum(z, 0.0).sum())
+    for first in range(0, z.shape[-1], _MOST_FACTORS):
+        value += float(np.log(above[..., first : first + _MOST_FACTORS].prod(axis=-1)).sum())
+    np.copyto(small, 1.0, where=z > 0.0)
+    small /= above
+    return value, small

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from advmetric.utils.typing import Matrix, Vector
 
-from .base import LossValue, softplus
+from .base import LossValue, gathered, softplus, spread
 
 __all__ = ["Softmax"]
 
@@ -48,18 +48,23 @@ class Softmax:
         value, slope = softplus(np.where(counted, log_others - np.where(counted, log_own, 0.0), -np.inf))
         m = max(int(counted.sum()), 1)
         slope = slope[:, None] / m
+        share_own *= slope
+        share_others *= -slope
         return LossValue(
-            float(value.sum()) / m, (slope * share_own)[self.similar], (-slope * share_others)[self.dissimilar]
+            float(value.sum()) / m,
+            gathered(share_own, self.similar, len(near)),
+            gathered(share_others, self.dissimilar, len(far)),
         )
 
 
 def _log_sum(taken: NDArray[np.bool_], squares: Vector) -> tuple[Vector, Matrix]:
     """log Σ_j exp(-d_ij²) of each row, and the share of each term in its sum; -inf and 0 for an empty row."""
-    distances = np.full(taken.shape, np.inf)
-    distances[taken] = squares
-    least = np.where(taken.any(axis=1), distances.min(axis=1, initial=np.inf), 0.0)
-    terms = np.exp(least[:, None] - distances)
+    distances = spread(squares, taken, np.inf)
+    least = distances.min(axis=1, initial=np.inf)
+    least[np.isinf(least)] = 0.0  # an empty row
+    terms: Matrix = np.exp(least[:, None] - distances)
     total = terms.sum(axis=1)
     empty = total == 0.0
-    shares: Matrix = terms / np.where(empty, 1.0, total)[:, None]
-    return np.where(empty, -np.inf, np.log(np.where(empty, 1.0, total)) - least), shares
+    total[empty] = 1.0
+    terms /= total[:, None]
+    return np.where(empty, -np.inf, np.log(total) - least), terms

@@ -1,0 +1,66 @@
+"""The study of losses with and without the adversary: equal effort, and plain words about the outcome."""
+
+import numpy as np
+import pytest
+
+from advmetric.experiments.engine.plan import Plan
+from advmetric.experiments.engine.store import Record, Task
+from advmetric.experiments.studies import losses
+
+
+def test_all_variants_choose_among_as_many_settings():
+    for loss in losses.LOSSES:
+        for quick, count in ((False, 12), (True, 3)):
+            found = {variant: losses.candidates(loss, variant, quick) for variant in losses.VARIANTS}
+            assert {len(settings) for settings in found.values()} == {count}
+            assert {p["alpha"] for p in found["adversary"]} == {0.0, 1.0}
+            assert {p["alpha"] for p in found["no adversary"] + found["early stopping"]} == {0.0}
+            assert len({p["max_iter"] for p in found["early stopping"]}) == 3
+
+
+def test_a_quick_run_is_one_split_of_one_set():
+    tasks = losses.tasks(Plan(profile="quick"))
+    assert {(t.dataset, t.trial) for t in tasks} == {("vehicle", 0)}
+    assert len(tasks) == 9
+
+
+@pytest.mark.parametrize("method", ["pairs, early stopping", "margin, adversary"])
+def test_a_run_reports_clean_and_attacked_error_and_the_choice(method):
+    found = losses.run(Task("losses", "breast-cancer", method, 0, "quick"), None)
+    assert 0.0 <= found["error"] <= found["attacked_error"] < 0.5
+    assert found["params"] in losses.candidates(*method.split(", "), quick=True)
+
+
+def records(gaps, trials=10):
+    """Records in which the adversary changes (clean, attacked) error by so much, by loss, beside noise."""
+    rng = np.random.default_rng(0)
+    found = []
+    for loss in losses.LOSSES:
+        for trial in range(trials):
+            base = 0.2 + 0.01 * rng.random()
+            for variant in losses.VARIANTS:
+                clean, attacked = gaps[loss] if variant == "adversary" else (0.0, 0.0)
+                noise = 1e-3 * rng.random(2)
+                result = {"error": base + clean + noise[0], "attacked_error": 2 * base + attacked + noise[1]}
+                result["params"] = {"alpha": float(variant == "adversary")}
+                task = Task("losses", "vehicle", f"{loss}, {variant}", trial, "full")
+                found.append(Record(task, result))
+    return found
+
+
+def test_the_section_says_where_the_adversary_helps_harms_or_does_nothing():
+    gaps = {"pairs": (0.0, 0.0), "margin": (0.05, -0.1), "softmax": (-0.05, -0.1)}
+    answer = losses.section(records(gaps)).answers[0]
+    clean, attacked = answer.split("; ")
+    assert "significantly lower on vehicle (softmax), significantly higher on vehicle (margin)" in clean
+    assert "not told apart on 1 of 3" in clean
+    assert "significantly lower on vehicle (margin), vehicle (softmax), significantly higher on none" in attacked
+
+
+def test_few_splits_tell_nothing_and_half_finished_splits_do_not_count():
+    gaps = dict.fromkeys(losses.LOSSES, (0.05, -0.1))
+    assert "too few splits to tell" in losses.section(records(gaps, trials=3)).answers[0]
+    kept = records(gaps)
+    section = losses.section(kept[:-1])
+    assert len(losses._values(losses._by_trial(kept[:-1]), "vehicle", "softmax", "adversary", "error")) == 9
+    assert "significantly" in section.answers[0]
