@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+from scipy.sparse.linalg import spsolve
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -236,6 +238,10 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
             embedded = embedded.astype(np.float64)
         if embedded.ndim != 2 or embedded.shape[1] != self._n_features_out:
             raise ValueError(f"Z has shape {tuple(embedded.shape)}; (n, {self._n_features_out}) is needed.")
+        components: Any = self.components_
+        if issparse(components):  # the identity of many features
+            solved: Matrix = spsolve(components.tocsc(), embedded.T).T.astype(embedded.dtype)
+            return solved.reshape(embedded.shape)
         inverse = np.linalg.pinv(self.get_metric().dense_components)
         inverse = namespace(embedded).astype(convert_like(inverse, embedded), embedded.dtype)
         back: Matrix = embedded @ inverse.T
