@@ -83,11 +83,8 @@ def kill_after(path, versions):
 def test_killed_at_a_random_moment_and_continued(undisturbed, tmp_path):
     path = tmp_path / "training.safetensors"
     random = np.random.default_rng()  # another moment in each run of the tests
-    steps = []
-    for _ in range(2):
-        kill_after(path, int(random.integers(1, 12)))
-        steps.append(read_tensors(path, "a checkpoint")[0]["progress"]["step"])
-    assert 0 < steps[0] <= steps[1] < 30 * 3
+    kill_after(path, int(random.integers(1, 12)))
+    assert 0 < read_tensors(path, "a checkpoint")[0]["progress"]["step"] < 30 * 3
     assert_same_bits(DeepAML(**SETTINGS, checkpoint=path).fit(*data()), undisturbed)
 
 
