@@ -19,11 +19,12 @@ SMALL_GRID: dict[str, Any] = {"alphas": (0.0, 1.0), "betas": (1.0,), "ts": (0.25
 
 
 def small(estimator: type) -> Any:
-    """An estimator that draws few pairs, and the same ones each time."""
+    """An estimator that draws few pairs and takes few random steps, the same ones each time."""
     learner = estimator()
     known = learner.get_params()
     settings = {"random_state": 0} if "random_state" in known else {}
-    return learner.set_params(**settings | ({"pairs": 500} if known.get("pairs") == "random" else {}))
+    settings |= {"pairs": 500} if known.get("pairs") == "random" else {}
+    return learner.set_params(**settings | ({"n_steps": 100} if "n_steps" in known else {}))
 
 
 LEARNERS = {method.name: small(method.estimator) for method in advmetric.methods()} | {"AMLCV": AMLCV(**SMALL_GRID)}

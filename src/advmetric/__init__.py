@@ -6,6 +6,7 @@ scikit-learn interface for class labels and for pairs.
 
 from .algorithms.aml import AML
 from .algorithms.amlcv import AMLCV
+from .algorithms.arml import ARML
 from .algorithms.discriminative import NeighborAML, PairAML
 from .algorithms.drift import DRIFT
 from .algorithms.drml import DRML
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AML",
     "AMLCV",
+    "ARML",
     "DRIFT",
     "DRML",
     "ERML",

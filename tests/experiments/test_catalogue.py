@@ -25,7 +25,7 @@ def test_every_group_has_runs_and_every_run_has_a_worker():
 def test_the_quick_table_has_the_bundled_sets_and_all_methods():
     tasks = table1.tasks(QUICK)
     assert {t.dataset for t in tasks} == set(table1.DATASETS) - {"isolet"}
-    assert len({t.method for t in tasks}) == 14
+    assert len({t.method for t in tasks}) == 15
     assert {t.trial for t in tasks} == {0, 1, 2}
 
 

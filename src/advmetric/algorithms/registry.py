@@ -14,6 +14,7 @@ from advmetric.learners.base import MetricLearner
 from .aml import AML
 from .aml.estimator import AML_GRID
 from .amlcv import AMLCV
+from .arml import ARML
 from .discriminative import NeighborAML, PairAML
 from .drift import DRIFT
 from .drml import DRML
@@ -111,6 +112,13 @@ _METHODS = (
         "Ye, Zhan, Si, Jiang. Learning Mahalanobis Distance Metric: Considering Instance Disturbance Helps. IJCAI 2017",
         "reconstruction from the abstract",
         {"lambda1": (1e-2, 1e-1, 1.0), "lambda2": (1.0, 10.0)},
+    ),
+    Method(
+        "ARML",
+        ARML,
+        "Wang, Liu, Yi, Jiang, Hsieh. Provably Robust Metric Learning. NeurIPS 2020",
+        "paper and authors' code",
+        {"loss": ("negative", "logistic"), "n_steps": (300, 1000)},
     ),
     Method(
         "AML",

@@ -17,7 +17,7 @@ from advmetric.utils.typing import Matrix
 from advmetric.utils.warning import warn
 
 from .base import MetricLearner
-from .input import PAIR_CLASSES, check_batch, check_pairs, holds_pairs, uses_all_pairs
+from .input import PAIR_CLASSES, check_batch, check_finite, check_pairs, holds_pairs, uses_all_pairs
 
 __all__ = ["IncrementalLearner"]
 
@@ -152,7 +152,10 @@ class IncrementalLearner(MetricLearner):
 
     def _absorb_points(self, X: Any, y: Any, classes: Any, first: bool) -> None:
         points = check_batch(self, X, y, first=first)
-        rows: Matrix = points.X if self._keeps_scatter else np.empty((points.X.shape[0], 0))
+        rows: Matrix = points.X
+        if not self._keeps_scatter:
+            check_finite(self, points.X)
+            rows = np.empty((points.X.shape[0], 0))
         if first:
             self._classes_given_ = classes is not None
             known = np.unique(points.y if classes is None else np.asarray(classes))
@@ -167,7 +170,10 @@ class IncrementalLearner(MetricLearner):
         if first:
             self.statistics_ = PointStatistics.empty(rows.shape[1], known)
         statistics = self.statistics_.update(rows, points.y)  # type: ignore[union-attr]
-        _check_sums(statistics.means, np.einsum("cii->ci", statistics.scatters))
+        sums = statistics.means, np.einsum("cii->ci", statistics.scatters)
+        if not all(np.isfinite(part).all() for part in sums):
+            check_finite(self, points.X)
+            _check_sums(*sums)
         self.classes_ = statistics.classes
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "PAIR_CLASSES",
     "call_preprocessor",
     "check_batch",
+    "check_finite",
     "check_fitted",
     "check_pairs",
     "check_pairs_for",
@@ -110,9 +111,12 @@ def _suspect_index_pairs(X: Any, classes: NDArray[Any]) -> None:
 
 
 def check_batch(learner: Any, X: Any, y: Any, *, first: bool) -> LabelledPoints:
-    """Check points of a batch, which may have one row; the labels are not coded."""
+    """Check points of a batch, which may have one row; the labels are not coded.
+
+    Whether the points are finite is left to the sums over them: looking at each would cost another pass.
+    """
     reject_masked(y, "y")
-    points, y = _checked(learner, X, y, reset=first)
+    points, y = _checked(learner, X, y, reset=first, finite=False)
     labels: NDArray[Any] = np.asarray(y)
     if labels.dtype.kind not in "biuSU":  # other types cannot be continuous; the check sorts all labels
         _check_labels(labels)
@@ -129,7 +133,7 @@ def check_points(learner: Any, X: Any) -> Matrix:
     return _checked(learner, X, "no_validation", reset=False)
 
 
-def _checked(learner: Any, X: Any, y: Any, *, reset: bool, **options: Any) -> Any:
+def _checked(learner: Any, X: Any, y: Any, *, reset: bool, finite: bool = True, **options: Any) -> Any:
     """Check points, and labels unless y is "no_validation"."""
     reject_non_numbers(X, "X")
     if is_array_api(X):
@@ -149,8 +153,14 @@ def _checked(learner: Any, X: Any, y: Any, *, reset: bool, **options: Any) -> An
         found = validate_data(learner, X, y, reset=reset, **options)
     points, *labels = found if isinstance(found, tuple) else (found,)
     points = csr_array(points) if issparse(points) else points
-    reject_nonfinite(points, "X", getattr(learner, "feature_names_in_", None))
+    if finite:
+        check_finite(learner, points)
     return (points, *labels) if labels else points
+
+
+def check_finite(learner: Any, points: Matrix) -> None:
+    """Raise if checked points have NaN or inf, naming the place."""
+    reject_nonfinite(points, "X", getattr(learner, "feature_names_in_", None))
 
 
 def _sparse_format(learner: Any) -> Any:

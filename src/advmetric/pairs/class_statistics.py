@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from advmetric.utils.arrays import convert_like
 from advmetric.utils.typing import Matrix, Vector
 
+from .class_products import FAR, ClassProducts, rows_of
 from .data import BLOCK_BYTES, Scatter
 
 __all__ = ["PointStatistics", "Within", "class_scatter"]
@@ -22,6 +22,8 @@ Within = Callable[[NDArray[Any]], Any]
 
 _CACHED_BYTES = 1 << 19
 """What stays in the processor's cache."""
+_FIRST = 1 << 12
+"""Points whose mean is the first origin."""
 _MOST_BYTES = 1 << 34
 
 
@@ -45,7 +47,13 @@ class PointStatistics:
     scatters: NDArray[np.float64]
     """(c, d, d)"""
 
+    _products: ClassProducts | None = field(default=None, init=False, repr=False, compare=False)
+
     kind: ClassVar[str] = "points"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the buffers."""
+        return {**self.__dict__, "_products": None}
 
     @classmethod
     def empty(cls, n_features: int, classes: NDArray[Any]) -> PointStatistics:
@@ -67,11 +75,62 @@ class PointStatistics:
         """Add labelled points, in place: O(nd²), one matrix product per class and block. Classes may be new."""
         code = self._codes(y)
         n, d = X.shape
-        step = _block_rows(len(self.classes), d)
-        for start in range(0, n, step):
-            rows = X[start : start + step]
-            self._add_block(rows.toarray() if issparse(rows) else np.asarray(rows), code[start : start + step])
+        c = len(self.classes)
+        if not ClassProducts.worthwhile(c, d, n):
+            step = _block_rows(c, d)
+            for start in range(0, n, step):
+                self._add_block(rows_of(X, slice(start, start + step)), code[start : start + step])
+            return self
+        products = self._products
+        if products is None or products.n_classes != c:
+            products = ClassProducts(c, d)
+        if self.counts.any():  # more batches may follow: keep the buffers for them
+            self._products = products
+        for start in range(0, n, products.stretch):
+            rows = slice(start, start + products.stretch)
+            self._add_stretch(X[rows], code[rows], products)
         return self
+
+    def _add_stretch(self, X: Any, code: NDArray[np.integer], products: ClassProducts) -> None:
+        """Squares about one origin for all classes, which costs a pass less; classes far from it are done apart."""
+        centres, origin = self._centres(X)
+        spread = np.einsum("cii->ci", self.scatters)
+        apart = np.any(self.counts[:, None] * centres**2 > FAR * spread, axis=1) & (self.counts > 1)
+        found = products.of(X, code, origin, ~apart)
+        apart |= found.cancelled
+        for c in np.flatnonzero(~apart & (found.counts > 0)):
+            m, seen = int(found.counts[c]), int(self.counts[c])
+            mean = found.sums[c] / m
+            if not seen:
+                self.origins[c] = origin + mean
+            gap = ((origin - self.origins[c]) - self.means[c]) + mean
+            self.scatters[c] += found.squares[c]
+            self.scatters[c] -= np.outer(found.sums[c], mean)
+            self._move(c, m, gap)
+        if apart.any():
+            chosen = np.flatnonzero(apart[code])
+            step = _block_rows(len(self.classes), X.shape[1])
+            for start in range(0, len(chosen), step):
+                rows = chosen[start : start + step]
+                self._add_block(rows_of(X, rows), code[rows])
+
+    def _centres(self, X: Any) -> tuple[Matrix, Vector]:
+        """Return the class means so far, (c, d), relative to an origin amid them (or amid the first points), and it."""
+        total = int(self.counts.sum())
+        if not total:
+            return np.zeros_like(self.means), rows_of(X, slice(0, _FIRST)).mean(axis=0, dtype=np.float64)
+        base = self.origins[np.argmax(self.counts)]
+        centres = (self.origins - base) + self.means
+        middle = (self.counts / total) @ centres
+        return np.where(self.counts[:, None] > 0, centres - middle, 0.0), base + middle
+
+    def _move(self, c: int, m: int, gap: Vector) -> None:
+        """Chan's update: m points of class c came, with their mean at ``gap`` from that of those before."""
+        seen = int(self.counts[c])
+        if seen:
+            self.scatters[c] += np.outer(gap * (seen * m / (seen + m)), gap)
+        self.means[c] += gap * (m / (seen + m))
+        self.counts[c] = seen + m
 
     def _codes(self, y: NDArray[Any]) -> NDArray[np.integer]:
         """Place of each label among the classes, which grow by new labels."""
@@ -81,11 +140,12 @@ class PointStatistics:
             self.classes, self.counts = grown.classes, grown.counts
             self.origins, self.means, self.scatters = grown.origins, grown.means, grown.scatters
             code = np.searchsorted(self.classes, y)
-        # NumPy sorts numbers of 16 bits by radix, several times faster than longer ones.
-        return code.astype(np.uint16, copy=False) if len(self.classes) < 1 << 16 else code
+        # NumPy sorts numbers of 8 and 16 bits by radix, several times faster than longer ones.
+        c = len(self.classes)
+        return code.astype(np.uint8 if c < 1 << 8 else np.uint16, copy=False) if c < 1 << 16 else code
 
     def _add_block(self, X: Matrix, code: NDArray[np.integer]) -> None:
-        """Chan's update: the scatter about the block's own mean, plus that of the two means about their mean."""
+        """Add points class by class, each about the mean of its class so far, whatever its distance from others."""
         order = np.argsort(code, kind="stable")
         sizes = np.bincount(code, minlength=len(self.classes))
         room = np.empty((sizes.max(), X.shape[1]), X.dtype)  # written to again and again: new pages would cost more
@@ -111,10 +171,7 @@ class PointStatistics:
                     self.scatters[c] += product
                     self.scatters[c] -= np.outer(m * gap, gap)
             gap += (centre - self.origins[c]) - self.means[c]  # what the sum above rounded off
-            if seen:
-                self.scatters[c] += np.outer(gap * (seen * m / (seen + m)), gap)
-            self.means[c] += gap * (m / (seen + m))
-            self.counts[c] = seen + m
+            self._move(c, m, gap)
 
     def _aligned(self, classes: NDArray[Any]) -> PointStatistics:
         """The same statistics, with arrays of their own, over a superset of the classes."""
