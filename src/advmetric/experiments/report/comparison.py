@@ -188,8 +188,8 @@ class Comparison:
         mine = "" if best == "AML" else f", {100 * errors['AML']:.1f} % with the paper's AML"
         if best == "Euclidean" or errors[best] >= plain:
             return (
-                f"Learning the distance does not pay here: over {sets}, 5-NN errs in {100 * errors['AML']:.1f} % of the "
-                f"cases with AML and in {100 * plain:.1f} % with the Euclidean distance."
+                f"Learning the distance does not pay here: over {sets}, 5-NN errs in {100 * errors['AML']:.1f} % of "
+                f"the cases with AML and in {100 * plain:.1f} % with the Euclidean distance."
             )
         return (
             f"Learning the distance pays: over {sets}, 5-NN errs in {100 * errors[best]:.1f} % of the cases with "
