@@ -216,6 +216,12 @@ def test_everything_can_be_reached_by_keyboard(page, point_view):
     assert page.text("#chosen") == ""
 
 
+def test_the_page_is_accessible(page):
+    page.run("document.querySelectorAll('details').forEach(part => { part.open = true })")
+    page.run("document.getElementById('next').click(); document.querySelector('#confusion-learned button').click()")
+    assert page.violations() == []
+
+
 def test_nothing_offers_to_send_the_data_away(page):
     titles = page.run("return [...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
     assert set(titles) == {"Lasso Select", "Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"}

@@ -27,7 +27,9 @@ def open_chromium(browser: str, driver: str) -> Any:
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    opened.set_script_timeout(120)
+    return opened
 
 
 class Page:
@@ -84,3 +86,14 @@ class Page:
     def requests(self) -> list[str]:
         """Return the addresses that the page has asked for, beside its own."""
         return list(self.run("return performance.getEntriesByType('resource').map(e => e.name)"))
+
+    def violations(self) -> list[tuple[str, str, str]]:
+        """Return what axe-core finds against accessibility: how bad, which rule, and the first element."""
+        from axe_core_python import base
+
+        script = (Path(base.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+        self.run(script)
+        found = self.driver.execute_async_script(
+            "const done = arguments[0]; axe.run(document).then(result => done(result.violations))"
+        )
+        return [(rule["impact"], rule["id"], rule["nodes"][0]["html"]) for rule in found]

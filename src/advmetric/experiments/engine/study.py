@@ -26,12 +26,15 @@ class Section:
         Sentences for the top of the report.
     files : dict
         Further files to write beside the report, by name.
+    headline : str
+        The answer in one sentence; the report opens with the first one.
     """
 
     title: str
     blocks: Sequence[Any]
     answers: Sequence[str] = ()
     files: dict[str, str] | None = None
+    headline: str = ""
 
 
 @dataclass(frozen=True)

@@ -177,6 +177,25 @@ class Comparison:
             lines.append(" & ".join([_tex(m), *cells]) + " \\\\")
         return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
 
+    def headline(self) -> str:
+        """The answer in one sentence: what learning is worth, by the errors averaged over the complete sets."""
+        names, ranks, _ = self.ranked
+        if not {"AML", "Euclidean"} <= set(names):
+            return ""
+        errors = {m: float(np.mean([self.mean(d, m) for d in self.complete])) for m in names}
+        best, plain = names[int(np.argmin(ranks))], errors["Euclidean"]
+        sets = "one set" if len(self.complete) == 1 else f"{len(self.complete)} sets"
+        mine = "" if best == "AML" else f", {100 * errors['AML']:.1f} % with the paper's AML"
+        if best == "Euclidean" or errors[best] >= plain:
+            return (
+                f"Learning the distance does not pay here: over {sets}, 5-NN errs in {100 * errors['AML']:.1f} % of "
+                f"the cases with AML and in {100 * plain:.1f} % with the Euclidean distance."
+            )
+        return (
+            f"Learning the distance pays: over {sets}, 5-NN errs in {100 * errors[best]:.1f} % of the cases with "
+            f"{best}, the best by average rank{mine}, and {100 * plain:.1f} % with the Euclidean distance."
+        )
+
     def sentences(self) -> list[str]:
         """The answer in words: who wins where, by how much, is it significant."""
         names, ranks, difference = self.ranked

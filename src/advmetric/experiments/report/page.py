@@ -53,8 +53,12 @@ def write_report(folder: Path, *, notes: Sequence[str] = (), command: str = "adv
         )
     if skipped:
         answers.append(f"{skipped} lines of results.jsonl are damaged or not ours, and were left out.")
+    headline = next((section.headline for section in sections if section.headline), "")
     page = _template().render(
+        headline=headline or answers.pop(0) if headline or answers else "",
         answers=[*answers, *notes],
+        script=_markup(_asset("page.js")),
+        style=_markup(_asset("page.css")),
         sections=[{"title": s.title, "blocks": [_block(block) for block in s.blocks]} for s in sections],
         failures=[f"{r.task}: {r.failure}" for r in shown if r.failure],
         command=command,
@@ -77,9 +81,8 @@ def _block(block: Any) -> dict[str, Any]:
     """Return a block in the form that the template expects."""
     kind = type(block).__name__
     if isinstance(block, Drawing):
-        # The only text that is not escaped: matplotlib's own SVG.
-        svg = require("markupsafe", "the report").Markup(to_svg(block.draw()))
-        return {"kind": kind, "svg": svg, "caption": block.caption}
+        # Beside style and script, the only text that is not escaped: matplotlib's own SVG.
+        return {"kind": kind, "svg": _markup(to_svg(block.draw(), block.caption)), "caption": block.caption}
     if isinstance(block, Table):
         return {"kind": kind, "head": list(block.head), "rows": [[_cell(cell) for cell in row] for row in block.rows]}
     if isinstance(block, Bullets):
@@ -96,8 +99,15 @@ def _cell(cell: Cell | str) -> dict[str, str]:
 def _template() -> Any:
     jinja2 = require("jinja2", "the report")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    source = files("advmetric.experiments.report") / "templates" / "page.html.j2"
-    return environment.from_string(source.read_text(encoding="utf-8"))
+    return environment.from_string(_asset("page.html.j2"))
+
+
+def _asset(name: str) -> str:
+    return (files("advmetric.experiments.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _markup(text: str) -> Any:
+    return require("markupsafe", "the report").Markup(text)
 
 
 def _setting(profile: str, seed: int) -> str:

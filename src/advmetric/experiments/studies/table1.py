@@ -141,7 +141,7 @@ def section(records: Sequence[Record]) -> Section:
         Table(["method", *table.datasets], [_times(table, m) for m in table.methods]),
     ]
     files = {"table1.csv": table.csv(), "table1.tex": table.tex()}
-    return Section("Table 1: 5-NN error", blocks, table.sentences(), files)
+    return Section("Table 1: 5-NN error", blocks, table.sentences(), files, table.headline())
 
 
 def _explanation(table: Comparison, settings: Any) -> str:
