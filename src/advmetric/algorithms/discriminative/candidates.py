@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from advmetric.utils.typing import Matrix
 
 from .edges import Edges
 
-__all__ = ["Candidates", "choose_anchors", "find_candidates"]
+__all__ = ["Candidates", "choose_anchors", "find_candidates", "keep_nearest", "nearest"]
 
 Indices = NDArray[np.integer]
 MOST_COMPARED = 2 * 10**9
@@ -86,15 +87,20 @@ def find_candidates(
     labels = y[anchors]
     for label in np.unique(labels):
         asked = np.flatnonzero(labels == label)
-        same = y == label
-        _nearest(Z, anchors[asked], np.flatnonzero(same), similar, asked)
-        _nearest(Z, anchors[asked], np.flatnonzero(~same), dissimilar, asked)
+        same, own = y == label, anchors[asked]
+        similar[asked] = nearest(Z[own], own, Z, np.flatnonzero(same), n_similar)[1]
+        dissimilar[asked] = nearest(Z[own], own, Z, np.flatnonzero(~same), n_dissimilar)[1]
     return Candidates(len(Z), anchors, similar, dissimilar)
 
 
-def _nearest(Z: Matrix, queries: Indices, pool: Indices, result: Indices, places: Indices) -> None:
-    """Write the nearest rows of the pool, other than the query itself, to ``result[places]``."""
-    k = result.shape[1]
+def nearest(
+    queries: Matrix, own: Indices, Z: Matrix, pool: Indices, k: int, first: int = 0
+) -> tuple[NDArray[np.float32], Indices]:
+    """Squared distances (m, k) from m queries to the nearest of the rows ``pool`` of Z, and the numbers of these.
+
+    Rows of Z are numbered from ``first``; query i is not compared with the row numbered ``own[i]``. Ties go to smaller
+    numbers; inf and -1 where there are fewer than k rows.
+    """
     best = np.full((len(queries), k), np.inf, dtype=np.float32)
     found = np.full((len(queries), k), -1, dtype=np.intp)
     for start in range(0, len(pool), _POOL):
@@ -104,20 +110,24 @@ def _nearest(Z: Matrix, queries: Indices, pool: Indices, result: Indices, places
         right = np.vstack([points.T, np.ones(len(part)), squared_norms(points)])
         step = max(1, min(len(queries), _BLOCK_BYTES // (8 * len(part))))
         block = np.empty((step, len(part)))
-        for first in range(0, len(queries), step):
-            rows = slice(first, min(first + step, len(queries)))
-            asked = Z[queries[rows]]
+        for begin in range(0, len(queries), step):
+            rows = slice(begin, min(begin + step, len(queries)))
+            asked, names = queries[rows], own[rows] - first
             left = np.column_stack([-2.0 * asked, squared_norms(asked), np.ones(len(asked))])
             distances = np.matmul(left, right, out=block[: len(asked)])
-            own = np.searchsorted(part, queries[rows])
-            itself = (own < len(part)) & (part[np.minimum(own, len(part) - 1)] == queries[rows])
-            distances[itself, own[itself]] = np.inf
+            place = np.searchsorted(part, names)
+            itself = (place < len(part)) & (part[np.minimum(place, len(part) - 1)] == names)
+            distances[itself, place[itself]] = np.inf
             values, columns = _smallest(distances, k)
-            values, indices = np.hstack([best[rows], values]), np.hstack([found[rows], part[columns]])
-            chosen = np.argsort(values, axis=1, kind="stable")[:, :k]
-            best[rows] = np.take_along_axis(values, chosen, axis=1)
-            found[rows] = np.take_along_axis(indices, chosen, axis=1)
-    result[places] = np.where(np.isfinite(best), found, -1)
+            both = np.hstack([best[rows], values]), np.hstack([found[rows], part[columns] + first])
+            best[rows], found[rows] = keep_nearest(*both, k)
+    return best, np.where(np.isfinite(best), found, -1)
+
+
+def keep_nearest(values: Matrix, indices: Indices, k: int) -> tuple[Any, Indices]:
+    """Return the k smallest values of each row, of equal ones the first, and what stands at the same places."""
+    chosen = np.argsort(values, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(values, chosen, axis=1), np.take_along_axis(indices, chosen, axis=1)
 
 
 def _smallest(distances: Matrix, k: int) -> tuple[NDArray[np.float32], Indices]:

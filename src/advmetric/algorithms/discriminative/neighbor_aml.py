@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,9 @@ from advmetric.pairs.triplets import centred
 from advmetric.utils.parameters import Choice, Optional, Real, Whole
 from advmetric.utils.typing import Matrix
 
-from .candidates import Candidates, choose_anchors
+from .candidates import Candidates, choose_anchors, find_candidates
 from .neighbor_problem import LOSSES, Rounds, solve_rounds, start_of_points
+from .problem import Problem
 from .whitening import Whitened
 
 __all__ = ["NeighborAML"]
@@ -207,15 +208,26 @@ class NeighborAML(MetricLearner):
         return start, graph, scale or 1.0
 
     def _solve(self, posed: _Posed, data: LabelledPoints) -> Rounds:
-        start, graph, _ = posed
+        start, first, _ = posed
+        weights = float(self.alpha), float(self.beta), float(self.gamma)
+
+        def pose(graph: Candidates) -> Problem:
+            loss = LOSSES[self.loss](graph.similar >= 0, graph.dissimilar >= 0)
+            return Problem(start, *graph.edges(), loss, *weights)
+
+        def search(L: Matrix) -> Candidates:
+            k, other = first.similar.shape[1], first.dissimilar.shape[1]
+            return find_candidates(start.Z @ L.T, data.y, first.anchors, k, other)
+
+        return self._rounds(first, pose, search)
+
+    def _rounds(
+        self, graph: Candidates, pose: Callable[[Candidates], Problem], search: Callable[[Matrix], Candidates]
+    ) -> Rounds:
         return solve_rounds(
-            start,
-            data.y,
             graph,
-            LOSSES[self.loss],
-            alpha=float(self.alpha),
-            beta=float(self.beta),
-            gamma=float(self.gamma),
+            pose,
+            search,
             n_refresh=self.n_refresh,
             tol=float(self.tol),
             max_iter=self.max_iter,

@@ -87,14 +87,10 @@ def start_of_points(
 
 
 def solve_rounds(
-    start: Whitened,
-    y: NDArray[np.integer],
     graph: Candidates,
-    loss: NeighborLoss,
+    pose: Callable[[Candidates], Problem],
+    search: Callable[[Matrix], Candidates],
     *,
-    alpha: float,
-    beta: float,
-    gamma: float,
     n_refresh: int,
     tol: float,
     max_iter: int,
@@ -104,19 +100,27 @@ def solve_rounds(
 
     Ends after ``n_refresh`` refreshes, or earlier after one that replaces at most 1 % of the candidates. ``max_iter``
     counts the iterations of all rounds.
+
+    Parameters
+    ----------
+    graph : Candidates
+        Candidates at the start.
+    pose : callable
+        Candidates ↦ the problem on them.
+    search : callable
+        L ↦ the candidates of the same anchors under N = LᵀL in whitened coordinates.
     """
-    L = np.eye(start.Z.shape[1])
+    L: Matrix | None = None
     objective: list[float] = []
     starts: list[int] = []
     changes: list[float] = []
     settled = False
     for round_ in range(n_refresh + 1):
         last = settled or round_ == n_refresh
-        near, far = graph.edges()
-        problem = Problem(start, near, far, loss(graph.similar >= 0, graph.dissimilar >= 0), alpha, beta, gamma)
+        problem = pose(graph)
         solution = minimize(
             problem,
-            L,
+            np.eye(len(problem.start.tau)) if L is None else L,
             tol=tol if last else _EARLY * tol,
             max_iter=max(1, max_iter - len(objective)),
             monitor=monitor,
@@ -126,7 +130,7 @@ def solve_rounds(
         objective += solution.objective
         if last:
             break
-        fresh = find_candidates(start.Z @ L.T, y, graph.anchors, graph.similar.shape[1], graph.dissimilar.shape[1])
+        fresh = search(L)
         changes.append(graph.change(fresh))
         graph, settled = fresh, changes[-1] <= SETTLED
         if settled and solution.slope <= tol:

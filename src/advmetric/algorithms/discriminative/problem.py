@@ -103,6 +103,14 @@ class Problem:
         # tr(T N⁻¹) = tr(T L⁻¹L⁻ᵀ) has the derivative -2 L⁻ᵀ T N⁻¹ by L.
         return value, 2.0 * scale * (L * tau - ((inverse * tau) @ inverse.T) @ inverse)
 
+    def mean_squares(self, n_near: int, n_far: int) -> Vector:
+        """Half the sum of the squared differences of similar pairs over ``n_near``, plus the same of dissimilar ones."""
+        q = np.zeros(len(self.start.tau))
+        for edges, count in ((self.near, n_near), (self.far, n_far)):
+            if len(edges):
+                q += 0.5 * np.diagonal(edges.scatter(np.full(len(edges), 1.0 / count), self.start.Z))
+        return q
+
     def curvature(self) -> Matrix:
         """Estimate of the second derivative of F by each entry of L at L = I, (p, p), up to a factor.
 
@@ -110,10 +118,7 @@ class Problem:
         q_i q_j. It only scales the variables of the solver; where it is far below its maximum, L moves too far from I
         for it to hold, so it is bounded below.
         """
-        q = np.zeros(len(self.start.tau))
-        for edges in (part for part in (self.near, self.far) if len(part)):
-            q += 0.5 * np.diagonal(edges.scatter(np.full(len(edges), 1.0 / len(edges)), self.start.Z))
-        tau = self.start.tau
+        q, tau = self.mean_squares(len(self.near), len(self.far)), self.start.tau
         estimate = (2.0 * self.gamma / self.start.mean_loss) * (tau[:, None] + tau) + _LOSS_CURVATURE * np.outer(q, q)
         bounded: Matrix = estimate + _LEAST_CURVATURE * estimate.max()
         return bounded

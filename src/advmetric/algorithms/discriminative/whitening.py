@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import qr
@@ -24,7 +24,7 @@ from advmetric.pairs.data import Scatter
 from advmetric.utils.typing import Matrix, Vector
 from advmetric.utils.warning import warn
 
-__all__ = ["Whitened", "reduce_to_span", "whiten"]
+__all__ = ["Whitened", "reduce_to_span", "starting_metric", "whiten"]
 
 _MOST_DENSE = 4000
 """Up to so many features the metric is a full (d, d) factor, 128 MB; above, unseen directions are left out."""
@@ -48,6 +48,11 @@ class Whitened:
     """Eigenvalue of M₀ in the directions that no row has, if any …"""
     basis: Matrix | None
     """… and an orthonormal basis (d, r) of the others."""
+
+    def with_rows(self, Z: Matrix, size: float) -> Whitened:
+        """The same metric divided by ``size``, with rows Z, which are divided by its root."""
+        root = math.sqrt(size)
+        return replace(self, Z=Z / root, R=self.R / root, outside=self.outside / size)
 
     def components(self, L: Matrix, divisor: float, wanted: int) -> Matrix:
         """Components in the data's coordinates, rows by decreasing singular value.
@@ -115,10 +120,29 @@ def whiten(
     O(nd²) and O(d³), or O(dn² + n³) for n < d rows and ``prior=None``: the problem then splits into the span of the
     rows and its complement, where M₀ is the solution (see :mod:`advmetric.learners.span`).
     """
-    d = F.shape[1]
     rows, basis = reduce_to_span(F) if prior is None else (F, None)
-    seen = scatter(rows)
-    r = rows.shape[1]
+    start, to = starting_metric(
+        scatter(rows), F.shape[1], basis, t=t, reg=reg, prior=prior, n_components=n_components
+    )
+    Z = rows @ to
+    return start.with_rows(Z, unit(Z) or 1.0)
+
+
+def starting_metric(
+    seen: Scatter,
+    d: int,
+    basis: Matrix | None = None,
+    *,
+    t: float,
+    reg: float,
+    prior: Matrix | None,
+    n_components: int | None,
+) -> tuple[Whitened, Matrix]:
+    """M₀ from A and B of rows of d features (or in a basis (d, r) of their span), without rows yet.
+
+    Also return the map (r, p) from the rows to whitened coordinates.
+    """
+    r = len(seen.A)
     if basis is not None and r < d:
         # One more direction, in which no pair differs, stands for all of those.
         A, B = (np.pad(matrix, (0, 1)) for matrix in (seen.A, seen.B))
@@ -133,20 +157,17 @@ def whiten(
         moments, beyond = moments.leading(n_components), 0
     geodesic = moments.geodesic
     R = geodesic.factor(t).T
-    Q = moments.Q
-    Z = rows @ (R.T if Q is None else Q @ R.T)
-    size = unit(Z) or 1.0
     power = min(t, 1.0 - t)
     tau = np.exp(power * geodesic.log_sigma)
     C = R @ R.T
     C *= (len(R) + beyond) / (float(np.trace(C)) + beyond * outside)
-    R = (R if Q is None else R @ Q.T) / math.sqrt(size)
+    inside = R if moments.Q is None else R @ moments.Q.T
     return Whitened(
-        Z / math.sqrt(size),
+        np.empty((0, len(R))),
         tau,
         2.0 * (float(tau.sum()) + beyond * sigma_outside**power),
         C,
-        R if basis is None else R @ basis.T,
-        outside / size,
+        inside if basis is None else inside @ basis.T,
+        outside,
         basis,
-    )
+    ), inside.T

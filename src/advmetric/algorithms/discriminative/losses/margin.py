@@ -31,6 +31,8 @@ class Margin:
         Which of the places of S_i are taken; ``near`` has their squared distances, row by row.
     dissimilar : (m, k_d) boolean array
         The same for D_i and ``far``.
+    total : int, optional
+        Number of triplets that the mean is over, where those of these points are a part of them.
 
     References
     ----------
@@ -41,6 +43,12 @@ class Margin:
     has_threshold: ClassVar[bool] = False
     similar: NDArray[np.bool_]
     dissimilar: NDArray[np.bool_]
+    total: int | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of triplets of these points."""
+        return int(self.similar.sum(axis=1) @ self.dissimilar.sum(axis=1))
 
     def __call__(self, near: Vector, far: Vector, b: float = 0.0) -> LossValue:
         # ±inf in the empty places: ℓ and its derivative vanish there.
@@ -54,7 +62,7 @@ class Margin:
             value, slope = _softplus_sum(margins)
             total += value
             slope_near[rows], slope_far[rows] = slope.sum(axis=2), slope.sum(axis=1)
-        count = float(self.similar.sum(axis=1) @ self.dissimilar.sum(axis=1)) or 1.0
+        count = float(self.count if self.total is None else self.total) or 1.0
         slope_near /= count
         slope_far /= -count
         return LossValue(

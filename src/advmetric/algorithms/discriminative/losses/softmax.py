@@ -29,6 +29,8 @@ class Softmax:
         Which of the places of S_i are taken; ``near`` has their squared distances, row by row.
     dissimilar : (m, k_d) boolean array
         The same for D_i and ``far``.
+    total : int, optional
+        Number of points that the mean is over, where these are a part of them.
 
     References
     ----------
@@ -39,6 +41,12 @@ class Softmax:
     has_threshold: ClassVar[bool] = False
     similar: NDArray[np.bool_]
     dissimilar: NDArray[np.bool_]
+    total: int | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of these points that count."""
+        return int(self.similar.any(axis=1).sum())
 
     def __call__(self, near: Vector, far: Vector, b: float = 0.0) -> LossValue:
         log_own, share_own = _log_sum(self.similar, near)
@@ -46,7 +54,7 @@ class Softmax:
         counted = self.similar.any(axis=1)
         # -log(own / (own + others)) = ℓ(log others - log own).
         value, slope = softplus(np.where(counted, log_others - np.where(counted, log_own, 0.0), -np.inf))
-        m = max(int(counted.sum()), 1)
+        m = max(self.count if self.total is None else self.total, 1)
         slope = slope[:, None] / m
         share_own *= slope
         share_others *= -slope
