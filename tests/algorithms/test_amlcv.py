@@ -390,12 +390,14 @@ def test_the_simplest_candidate_within_one_standard_error_is_taken():
     assert simplest_within_one_standard_error(scores[:1], levels) == 2  # a single split tells no error
 
 
-def test_the_steady_score_picks_and_the_other_one_tells_whether_the_lead_is_noise():
-    scores = np.array([[0.70, 0.80, 0.81], [0.71, 0.82, 0.80], [0.70, 0.81, 0.81]])
-    steady = np.array([[0.5, 0.7, 0.6], [0.5, 0.7, 0.6], [0.5, 0.7, 0.6]])
-    assert simplest_within_one_standard_error(scores, np.array([0, 1, 1]), steady) == 1
-    assert simplest_within_one_standard_error(scores, np.array([1, 2, 0]), steady) == 2, "a lead of 0.003 is noise"
-    assert simplest_within_one_standard_error(scores, np.array([0, 1, 1]), steady[:, [0, 2, 1]]) == 2
+def test_the_steady_score_decides_between_candidates_that_the_score_cannot_tell_apart():
+    scores = np.array([[0.70, 0.80, 0.81], [0.71, 0.82, 0.80], [0.70, 0.81, 0.82]])
+    steady = np.tile([0.8, 0.7, 0.6], (3, 1))
+    levels = np.array([1, 1, 1])
+    assert simplest_within_one_standard_error(scores, levels, steady) == 1, "not 0, which is clearly worse"
+    assert simplest_within_one_standard_error(scores, levels, steady[:, [0, 2, 1]]) == 2
+    assert simplest_within_one_standard_error(scores, np.array([1, 2, 0]), steady) == 2, "the simpler one is as good"
+    assert simplest_within_one_standard_error(scores, np.array([0, 2, 1]), steady) == 2
 
 
 def test_many_rows_are_compared_on_a_stratified_subset(vehicle, monkeypatch):

@@ -67,9 +67,10 @@ class AMLCV(MetricLearner):
 
     Of candidates whose scores cannot be told apart the simplest is taken: the best one gives way to a simpler loss
     (Euclidean before the paper's model before discriminative losses) if the mean of its lead over the folds is no more
-    than one standard error. On labels, what is best is decided by the mean share of right labels among the k nearest
-    neighbours, which varies less than the accuracy, and the lead is one in accuracy; with ``scoring``, ``alphas``,
-    ``betas`` or ``ts`` given, the score decides alone. The choice is fitted again on all data.
+    than one standard error. On labels, of the candidates within one standard error of the highest accuracy that with
+    the highest share of right labels among the neighbours is the best one: this share varies less from fold to fold.
+    With ``scoring``, ``alphas``, ``betas`` or ``ts`` given, the score decides alone. The choice is fitted again on all
+    data.
 
     Parameters
     ----------

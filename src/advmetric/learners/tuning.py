@@ -217,7 +217,8 @@ def simplest_within_one_standard_error(
     levels : (candidates,) integer array
         The lower, the simpler.
     steady : (folds, candidates) array, optional
-        Scores that vary less, by which the best candidate of all, and of each level, is chosen; by default ``scores``.
+        Scores that vary less. Of the candidates within one standard error of the highest score, that with the highest
+        steady score is taken for the best; in a simpler level, that with the highest steady score competes.
 
     Notes
     -----
@@ -233,15 +234,26 @@ def simplest_within_one_standard_error(
     1
     """
     mean = (scores if steady is None else steady).mean(axis=0)
-    best = int(np.argmax(mean))
+    best = int(np.argmax(scores.mean(axis=0)))
+    if steady is not None:
+        close = np.flatnonzero(_within_one_standard_error(scores, best))
+        best = int(close[np.argmax(mean[close])])
+    close = _within_one_standard_error(scores, best)
     for level in np.unique(levels[levels < levels[best]]):
         members = np.flatnonzero(levels == level)
         candidate = int(members[np.argmax(mean[members])])
-        lead = scores[:, best] - scores[:, candidate]
-        error = lead.std(ddof=1) / np.sqrt(len(lead)) if len(lead) > 1 else 0.0
-        if lead.mean() <= error:
+        if close[candidate]:
             return candidate
     return best
+
+
+def _within_one_standard_error(scores: Matrix, best: int) -> NDArray[np.bool_]:
+    """Return for each candidate whether the mean lead of the best over it is at most one standard error."""
+    lead = scores[:, [best]] - scores
+    n = len(lead)
+    error = lead.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(lead.shape[1])
+    within: NDArray[np.bool_] = lead.mean(axis=0) <= error
+    return within
 
 
 def score_candidates(
