@@ -13,8 +13,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from advmetric import AML, AMLCV, NeighborAML, PairAML
 from advmetric.algorithms import amlcv as amlcv_module
 from advmetric.algorithms.aml import estimator as estimator_module
-from advmetric.algorithms.amlcv import simplest_within_one_standard_error
 from advmetric.learners import moments as moments_module
+from advmetric.learners.tuning import simplest_within_one_standard_error
 
 GRID = {"alphas": [0.0, 1.0, 100.0], "betas": [0.01, 1.0], "ts": [0.1, 0.5]}
 PRIOR = np.diag(np.linspace(1.0, 2.0, 18))
@@ -345,7 +345,8 @@ def test_sampled_pairs_are_drawn_alike_for_all_candidates_of_a_fold(vehicle, exa
 def test_by_default_the_losses_that_the_data_allow_are_compared(vehicle):
     rows = np.arange(0, 846, 4)
     on_points = AMLCV(cv=2, random_state=0).fit(vehicle.X[rows], vehicle.y[rows])
-    assert set(on_points.cv_results_["param_loss"]) == {"euclidean", "geometric", "margin", "softmax"}
+    assert set(on_points.cv_results_["param_loss"]) == {"euclidean", "geometric", "pairs", "margin", "softmax"}
+    assert {3, 5, None} == set(on_points.cv_results_["param_n_components"])  # four classes
     on_pairs = AMLCV(cv=2, random_state=0).fit(vehicle.formed, vehicle.kinds)
     assert set(on_pairs.cv_results_["param_loss"]) == {"euclidean", "geometric", "pairs"}
     for search, X in ((on_points, vehicle.X[rows]), (on_pairs, vehicle.formed)):
@@ -387,6 +388,16 @@ def test_the_simplest_candidate_within_one_standard_error_is_taken():
     assert simplest_within_one_standard_error(scores, levels) == 1
     assert simplest_within_one_standard_error(scores[:, [0, 2]], levels[[0, 2]]) == 1
     assert simplest_within_one_standard_error(scores[:1], levels) == 2  # a single split tells no error
+
+
+def test_the_steady_score_decides_between_candidates_that_the_score_cannot_tell_apart():
+    scores = np.array([[0.70, 0.80, 0.81], [0.71, 0.82, 0.80], [0.70, 0.81, 0.82]])
+    steady = np.tile([0.8, 0.7, 0.6], (3, 1))
+    levels = np.array([1, 1, 1])
+    assert simplest_within_one_standard_error(scores, levels, steady) == 1, "not 0, which is clearly worse"
+    assert simplest_within_one_standard_error(scores, levels, steady[:, [0, 2, 1]]) == 2
+    assert simplest_within_one_standard_error(scores, np.array([1, 2, 0]), steady) == 2, "the simpler one is as good"
+    assert simplest_within_one_standard_error(scores, np.array([0, 2, 1]), steady) == 2
 
 
 def test_many_rows_are_compared_on_a_stratified_subset(vehicle, monkeypatch):

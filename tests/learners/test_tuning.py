@@ -17,7 +17,7 @@ def labelled(n=90, d=4, seed=0):
 
 def test_ranks_are_those_of_the_mean_scores_with_ties_sharing_the_best():
     scores = np.array([[0.5, 0.75, 0.75, 0.25], [0.5, 0.25, 0.25, 0.25]])
-    search = Search([{"alpha": alpha} for alpha in range(4)], scores, np.zeros_like(scores))
+    search = Search([{"alpha": alpha} for alpha in range(4)], scores, np.zeros_like(scores), scores)
     np.testing.assert_array_equal(search.results()["rank_test_score"], [1, 1, 1, 4])
     assert search.best == {"alpha": 0}
 

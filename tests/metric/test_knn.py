@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from advmetric.datasets import load_dataset
 from advmetric.metric import knn as neighbors
-from advmetric.metric.knn import knn_predict
+from advmetric.metric.knn import knn_judge, knn_predict
 
 
 def split(name):
@@ -48,3 +48,13 @@ def test_ties_of_votes_go_to_the_smaller_label():
 def test_all_points_vote_when_k_is_their_number():
     X, y = np.arange(5.0)[:, None], np.array([1, 1, 1, 0, 0])
     np.testing.assert_array_equal(knn_predict(X, y, np.array([[100.0]]), k=5), [1])
+
+
+def test_the_judge_counts_right_predictions_and_right_neighbours():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), rng.integers(3, size=90)
+    queries, labels = rng.normal(size=(40, 3)), rng.integers(4, size=40)  # class 3 is not among the points
+    neighbours = y[KNeighborsClassifier(5, algorithm="brute").fit(X, y).kneighbors(queries, return_distance=False)]
+    accuracy, share = knn_judge(X, y, queries, labels, 5)
+    assert accuracy == np.mean(knn_predict(X, y, queries, 5) == labels)
+    assert share == pytest.approx(np.mean(neighbours == labels[:, None]))

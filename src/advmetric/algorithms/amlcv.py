@@ -8,19 +8,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import train_test_split
 
 from advmetric.learners.base import MetricLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import prior_matrix
-from advmetric.learners.tuning import Params, Search, expand_grid, make_folds, make_scorer, score_candidates
+from advmetric.learners.tuning import (
+    Params,
+    Scorer,
+    Search,
+    SteadyNeighborScorer,
+    expand_grid,
+    make_folds,
+    make_scorer,
+    score_candidates,
+    simplest_within_one_standard_error,
+)
 from advmetric.pairs.data import Samples
 from advmetric.utils.parameters import ANYTHING, Choice, Optional, Whole
 from advmetric.utils.typing import Matrix, Vector
 
 from .aml import AML
 from .aml.estimator import AML_GRID
+from .amlcv_settings import GEOMETRIC, SETTINGS, low_ranks
 from .discriminative import NeighborAML, PairAML
 from .euclidean import Euclidean
 
@@ -28,37 +39,13 @@ __all__ = ["AMLCV", "LOSSES"]
 
 LOSSES = ("euclidean", "geometric", "pairs", "margin", "softmax")
 """Losses that can be chosen among, from the simplest to the most flexible."""
-
 _DEFAULT_LOSSES = {
-    "points": ("euclidean", "geometric", "margin", "softmax"),
+    "points": ("euclidean", "geometric", "pairs", "margin", "softmax"),
     "pairs": ("euclidean", "geometric", "pairs"),
 }
 _SIMPLICITY = {"euclidean": 0, "geometric": 1, "pairs": 2, "margin": 2, "softmax": 2}
-_SETTINGS: dict[str, list[Params]] = {
-    "margin": [
-        {"t": 0.1, "gamma": 0.01, "alpha": 0.0, "beta": 10.0},
-        {"t": 0.1, "gamma": 0.01, "alpha": 1.0, "beta": 10.0},
-        {"t": 0.25, "gamma": 0.03, "alpha": 0.0, "beta": 10.0},
-        {"t": 0.25, "gamma": 0.1, "alpha": 1.0, "beta": 10.0},
-    ],
-    "softmax": [
-        {"t": 0.1, "gamma": 0.1, "alpha": 0.0, "beta": 10.0},
-        {"t": 0.1, "gamma": 0.1, "alpha": 1.0, "beta": 10.0},
-        {"t": 0.1, "gamma": 0.03, "alpha": 1.0, "beta": 10.0},
-        {"t": 0.25, "gamma": 0.1, "alpha": 1.0, "beta": 3.0},
-    ],
-    "pairs": [
-        {"t": t, "gamma": gamma, "alpha": alpha, "beta": beta}
-        for t in (0.25, 0.5)
-        for gamma in (1.0, 0.3, 0.1, 0.01)
-        for alpha, beta in ((0.0, 30.0), (1.0, 30.0), (1.0, 10.0))
-    ],
-}
-"""Settings of the discriminative losses that are tried: the best in inner cross-validation on the training parts of the
-bundled sets, with and without the adversary."""
-_MANY_FEATURES = 100
-"""With more features, subspaces of this many components are tried, and the discriminative losses learn in one only …"""
-_FEW_COMPONENTS = 60
+_FEATURES, _COMPONENTS = 100, 60
+"""With more features, subspaces of so many components are tried, and the discriminative losses learn in one only."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +61,16 @@ class AMLCV(MetricLearner):
     """Adversarial metric learning with its loss and parameters chosen by cross-validation.
 
     By default the candidates are the Euclidean distance, the paper's model (:class:`AML`) and the discriminative losses
-    that the data allow: :class:`NeighborAML` with the margin and the softmax loss for labelled points, :class:`PairAML`
-    for pairs, each with and without the adversary. With ``alphas``, ``betas`` or ``ts`` given, only the paper's model
-    is searched, over all combinations of the values.
+    that the data allow: :class:`PairAML`, and for labelled points :class:`NeighborAML` with the margin and the softmax
+    loss, each with and without the adversary, in all dimensions and in few. With ``alphas``, ``betas`` or ``ts`` given,
+    only the paper's model is searched, over all combinations of the values.
 
     Of candidates whose scores cannot be told apart the simplest is taken: the best one gives way to a simpler loss
     (Euclidean before the paper's model before discriminative losses) if the mean of its lead over the folds is no more
-    than one standard error. The choice is fitted again on all data.
+    than one standard error. On labels, of the candidates within one standard error of the highest accuracy that with
+    the highest share of right labels among the neighbours is the best one: this share varies less from fold to fold.
+    With ``scoring``, ``alphas``, ``betas`` or ``ts`` given, the score decides alone. The choice is fitted again on all
+    data.
 
     Parameters
     ----------
@@ -90,7 +80,8 @@ class AMLCV(MetricLearner):
         For the paper's model: values to try, see :class:`AML`; alpha = 0 is GMML.
     n_components : sequence of int or None, optional
         Dimensions of the subspace to try; None within the sequence is the full space. By default the full space, and
-        also 60 dimensions where there are more than 100 features. (One value may stand alone, here and above.)
+        also 60 dimensions where there are more than 100 features; for the margin loss also max(2, c - 1) and
+        max(5, c - 1) dimensions for c classes. (One value may stand alone, here and above.)
     regs : sequence of float
         For the paper's model: strengths of the prior to try.
     priors : sequence of "identity", "covariance" or (d, d) arrays
@@ -127,7 +118,7 @@ class AMLCV(MetricLearner):
     Notes
     -----
     Candidates share scatter matrices, geodesics, candidate graphs and starts within a fold. With defaults, labelled
-    points cost about 40 fits of :class:`NeighborAML` on four fifths of at most 5000 points.
+    points cost about 50 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
 
     Examples
     --------
@@ -221,8 +212,8 @@ class AMLCV(MetricLearner):
         return values
 
     def _dimensions(self, d: int) -> list[int | None]:
-        wide = d > _MANY_FEATURES and not self._only_geometric
-        return self._values("n_components", (None, _FEW_COMPONENTS) if wide else (None,))
+        wide = d > _FEATURES and not self._only_geometric
+        return self._values("n_components", (None, _COMPONENTS) if wide else (None,))
 
     @property
     def _only_geometric(self) -> bool:
@@ -235,9 +226,11 @@ class AMLCV(MetricLearner):
             "reg": self._values("regs", ()),
             "n_components": self._dimensions(d),
             "t": self._values("ts", AML_GRID["t"]),
-            "beta": self._values("betas", AML_GRID["beta"]),
-            "alpha": self._values("alphas", AML_GRID["alpha"]),
         }
+        if self.alphas is None and self.betas is None and not self._only_geometric:
+            return [{**params, **setting} for params in expand_grid(grid) for setting in GEOMETRIC]
+        grid["beta"] = self._values("betas", AML_GRID["beta"])
+        grid["alpha"] = self._values("alphas", AML_GRID["alpha"])
         return expand_grid(grid)
 
     def _geometric(self, params: Params) -> AML:
@@ -254,10 +247,13 @@ class AMLCV(MetricLearner):
             elif loss == "euclidean":
                 families.append(_Family(loss, Euclidean(preprocessor=self.preprocessor), [{}]))
             else:
+                learner = self._discriminative(loss, data.kind)
                 # In many dimensions these cost most and overfit: the smallest subspace only.
                 r = min(self._dimensions(d), key=lambda value: d if value is None else value)
-                settings = [{**params, "n_components": r} for params in _SETTINGS[loss]]
-                families.append(_Family(loss, self._discriminative(loss, data.kind), settings))
+                settings = [{**params, "n_components": r} for params in SETTINGS[data.kind, loss]]
+                if loss == "margin" and self.n_components is None:
+                    settings += low_ranks(len(np.unique(data.labels)), r or d)
+                families.append(_Family(loss, learner, settings))
         return families
 
     def _discriminative(self, loss: str, kind: str) -> MetricLearner:
@@ -285,7 +281,7 @@ class AMLCV(MetricLearner):
                 family.learner,
                 parts,
                 family.candidates,
-                make_scorer(data, family.learner, self.scoring, self.n_neighbors),
+                self._scorer(data, family.learner),
                 n_jobs=self.n_jobs,
                 title=f"AMLCV, {family.loss}" if self.verbose else "",
             )
@@ -293,7 +289,7 @@ class AMLCV(MetricLearner):
         ]
         whole = _joined([family.loss for family in families], searches, self._only_geometric)
         levels = np.repeat([_SIMPLICITY[family.loss] for family in families], [len(f.candidates) for f in families])
-        index = simplest_within_one_standard_error(whole.scores, levels)
+        index = simplest_within_one_standard_error(whole.scores, levels, whole.steady)
         place = np.repeat(np.arange(len(families)), [len(f.candidates) for f in families])[index]
         family = families[place]
         self.cv_results_, self.best_index_, self.best_score_ = whole.results(), index, float(whole.mean[index])
@@ -309,6 +305,11 @@ class AMLCV(MetricLearner):
                 setattr(self, name, getattr(best, name))
         return best.components_
 
+    def _scorer(self, data: Samples, learner: MetricLearner) -> Scorer:
+        if data.kind == "points" and self.scoring is None and not self._only_geometric:
+            return SteadyNeighborScorer(self.n_neighbors)
+        return make_scorer(data, learner, self.scoring, self.n_neighbors)
+
     def _choose_threshold(self, pairs: Any) -> None:
         """Take over the threshold of the best estimator, which may have come out of its problem."""
         self.threshold_ = self.best_estimator_.threshold_
@@ -320,40 +321,6 @@ class AMLCV(MetricLearner):
         best.threshold_, best.calibration_ = self.threshold_, self.calibration_
         probability: Vector = best._similar_probability(distances)
         return probability
-
-
-def simplest_within_one_standard_error(scores: Matrix, levels: NDArray[np.integer]) -> int:
-    """Return the best candidate of the simplest level that cannot be told from the best of all.
-
-    Parameters
-    ----------
-    scores : (folds, candidates) array
-    levels : (candidates,) integer array
-        The lower, the simpler.
-
-    Notes
-    -----
-    The lead of the best candidate over the best one of a level is averaged over the folds; up to one standard error of
-    that mean it counts as noise.
-
-    Examples
-    --------
-    >>> scores = np.array([[0.80, 0.81], [0.82, 0.81], [0.81, 0.83]])
-    >>> simplest_within_one_standard_error(scores, np.array([0, 1]))
-    0
-    >>> simplest_within_one_standard_error(scores + [0.0, 0.05], np.array([0, 1]))
-    1
-    """
-    mean = scores.mean(axis=0)
-    best = int(np.argmax(mean))
-    for level in np.unique(levels[levels < levels[best]]):
-        members = np.flatnonzero(levels == level)
-        candidate = int(members[np.argmax(mean[members])])
-        lead = scores[:, best] - scores[:, candidate]
-        error = lead.std(ddof=1) / np.sqrt(len(lead)) if len(lead) > 1 else 0.0
-        if lead.mean() <= error:
-            return candidate
-    return best
 
 
 def _subset(data: Samples, max_rows: int | None, groups: Any, random_state: Any) -> tuple[Samples, Any]:
@@ -380,6 +347,7 @@ def _joined(losses: Sequence[str], searches: Sequence[Search], plain: bool) -> S
         candidates,
         np.concatenate([search.scores for search in searches], axis=1),
         np.concatenate([search.n_iter for search in searches], axis=1),
+        np.concatenate([search.steady for search in searches], axis=1),
     )
 
 

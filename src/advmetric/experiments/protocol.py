@@ -135,8 +135,6 @@ def make_learner(method: Method, params: Mapping[str, Any], *, pairs: int | None
     learner = method.estimator(**params)
     known = learner.get_params()
     settings: dict[str, Any] = {"random_state": random_state} if "random_state" in known else {}
-    if method is SEARCH:
-        settings["cv"] = FOLDS
     if "pairs" in known and method.draws_paper_pairs:
         settings["pairs"] = "random" if pairs is None else pairs
     return learner.set_params(**settings)

@@ -20,7 +20,7 @@ from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
-from advmetric.metric.knn import knn_predict
+from advmetric.metric.knn import knn_judge, knn_predict
 from advmetric.pairs.data import Pairs, Samples
 from advmetric.utils.progress import progress
 from advmetric.utils.typing import Matrix
@@ -31,19 +31,21 @@ __all__ = [
     "Params",
     "Scorer",
     "Search",
+    "SteadyNeighborScorer",
     "best_params",
     "expand_grid",
     "group_candidates",
     "make_folds",
     "make_scorer",
     "score_candidates",
+    "simplest_within_one_standard_error",
 ]
 
 Params = dict[str, Any]
 Part = tuple[Samples, Samples]
 """Samples to learn from, and samples to judge on."""
-Scorer = Callable[[Any, Samples, Samples], float]
-"""(metric, learned from, judged on) ↦ score, the larger the better."""
+Scorer = Callable[[Any, Samples, Samples], float | tuple[float, float]]
+"""(metric, learned from, judged on) ↦ score, the larger the better, perhaps with a second one that varies less."""
 
 _MANY_FEATURES = 128
 """Below this, a second BLAS thread costs more than it saves."""
@@ -63,6 +65,17 @@ class NeighborScorer:
             return float(np.mean(knn_predict(learned, learning.labels, judged, k) == judging.labels))
         classifier = KNeighborsClassifier(k, algorithm="brute").fit(learned, learning.labels)
         return float(self.custom(classifier, judged, judging.labels))
+
+
+@dataclass(frozen=True)
+class SteadyNeighborScorer:
+    """Score a metric by the accuracy of the k-NN classifier, and by the share of right labels among the neighbours."""
+
+    n_neighbors: int = 5
+
+    def __call__(self, metric: Any, learning: Samples, judging: Samples) -> tuple[float, float]:
+        learned, judged = metric.transform(learning.X), metric.transform(judging.X)
+        return knn_judge(learned, learning.labels, judged, judging.labels, min(self.n_neighbors, len(learned)))
 
 
 @dataclass(frozen=True)
@@ -158,6 +171,8 @@ class Search:
     """(folds, candidates)"""
     n_iter: Matrix
     """(folds, candidates)"""
+    steady: Matrix
+    """(folds, candidates): second scores, or the scores themselves where the scorer gives one only."""
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -191,6 +206,56 @@ class Search:
         return found
 
 
+def simplest_within_one_standard_error(
+    scores: Matrix, levels: NDArray[np.integer], steady: Matrix | None = None
+) -> int:
+    """Return the best candidate of the simplest level that cannot be told from the best of all.
+
+    Parameters
+    ----------
+    scores : (folds, candidates) array
+    levels : (candidates,) integer array
+        The lower, the simpler.
+    steady : (folds, candidates) array, optional
+        Scores that vary less. Of the candidates within one standard error of the highest score, that with the highest
+        steady score is taken for the best; in a simpler level, that with the highest steady score competes.
+
+    Notes
+    -----
+    The lead of the best candidate over the best one of a level is averaged over the folds; up to one standard error of
+    that mean it counts as noise.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.80, 0.81], [0.82, 0.81], [0.81, 0.83]])
+    >>> simplest_within_one_standard_error(scores, np.array([0, 1]))
+    0
+    >>> simplest_within_one_standard_error(scores + [0.0, 0.05], np.array([0, 1]))
+    1
+    """
+    mean = (scores if steady is None else steady).mean(axis=0)
+    best = int(np.argmax(scores.mean(axis=0)))
+    if steady is not None:
+        close = np.flatnonzero(_within_one_standard_error(scores, best))
+        best = int(close[np.argmax(mean[close])])
+    close = _within_one_standard_error(scores, best)
+    for level in np.unique(levels[levels < levels[best]]):
+        members = np.flatnonzero(levels == level)
+        candidate = int(members[np.argmax(mean[members])])
+        if close[candidate]:
+            return candidate
+    return best
+
+
+def _within_one_standard_error(scores: Matrix, best: int) -> NDArray[np.bool_]:
+    """Return for each candidate whether the mean lead of the best over it is at most one standard error."""
+    lead = scores[:, [best]] - scores
+    n = len(lead)
+    error = lead.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(lead.shape[1])
+    within: NDArray[np.bool_] = lead.mean(axis=0) <= error
+    return within
+
+
 def score_candidates(
     learner: Any,
     parts: Sequence[Part],
@@ -220,17 +285,19 @@ def score_candidates(
         delayed(_score_group)(learner, *parts[part], [candidates[index] for index in group], scorer)
         for part, group in tasks
     )
-    scores, n_iter = (np.empty((len(parts), len(candidates))) for _ in range(2))
+    n_iter, scores = np.empty((len(parts), len(candidates))), np.empty((len(parts), len(candidates), 2))
     watched = progress(run, len(tasks), title, enabled=bool(title))
     for (part, group), found in zip(tasks, watched, strict=True):
-        scores[part, group], n_iter[part, group] = found
-    return Search(list(candidates), scores, n_iter)
+        values, n_iter[part, group] = found
+        scores[part, group] = np.reshape(values, (len(group), -1))  # one number stands for both scores
+    return Search(list(candidates), scores[:, :, 0], n_iter, scores[:, :, 1])
 
 
 def _score_group(
     learner: Any, learning: Samples, judging: Samples, candidates: list[Params], scorer: Scorer
-) -> tuple[list[float], list[int]]:
-    scores, n_iter = [], []
+) -> tuple[list[float | tuple[float, float]], list[int]]:
+    scores: list[float | tuple[float, float]] = []
+    n_iter: list[int] = []
     with threadpool_limits(1 if learning.X.shape[1] < _MANY_FEATURES else None, "blas"):
         for metric, steps in _metrics(learner, candidates, learning):
             scores.append(scorer(metric, learning, judging))

@@ -1,0 +1,60 @@
+"""Settings that AMLCV tries by default.
+
+Chosen on training parts and further splits (seeds 1001 and up) of vehicle, breast-cancer and german-credit-numeric, and
+on sonar, heart, pima, bands and ring of the KEEL repository: few settings such that on each set one is near the best.
+"""
+
+from __future__ import annotations
+
+from advmetric.learners.tuning import Params
+
+__all__ = ["GEOMETRIC", "SETTINGS", "low_ranks"]
+
+
+def _setting(t: float, gamma: float, alpha: float, beta: float = 10.0) -> Params:
+    return {"t": t, "gamma": gamma, "alpha": alpha, "beta": beta}
+
+
+GEOMETRIC: tuple[Params, ...] = (
+    {"beta": 1.0, "alpha": 0.0},
+    {"beta": 0.1, "alpha": 10.0},
+    {"beta": 1.0, "alpha": 10.0},
+)
+"""Of the paper's model, for each t; alpha = 0 is GMML."""
+
+SETTINGS: dict[tuple[str, str], list[Params]] = {
+    ("points", "margin"): [
+        _setting(0.1, 0.1, 0.0),
+        _setting(0.1, 0.01, 1.0),
+        _setting(0.25, 0.1, 0.0),
+        _setting(0.25, 0.01, 1.0),
+        _setting(0.5, 0.1, 0.0),
+    ],
+    ("points", "softmax"): [
+        _setting(0.1, 0.1, 1.0),
+        _setting(0.25, 0.1, 1.0, 3.0),
+        _setting(0.25, 0.01, 1.0),
+        _setting(0.5, 0.1, 0.0),
+    ],
+    ("points", "pairs"): [
+        _setting(0.25, 1.0, 1.0),
+        _setting(0.25, 0.1, 1.0),
+        _setting(0.25, 0.1, 0.0, 30.0),
+    ],
+    ("pairs", "pairs"): [
+        _setting(t, gamma, alpha, beta)
+        for t in (0.25, 0.5)
+        for gamma in (1.0, 0.3, 0.1, 0.01)
+        for alpha, beta in ((0.0, 30.0), (1.0, 30.0), (1.0, 10.0))
+    ],
+}
+"""Of the discriminative losses, by supervision and loss."""
+
+
+def low_ranks(n_classes: int, d: int) -> list[Params]:
+    """Return settings of the margin loss in few of d dimensions: about as many as tell the classes apart, and five.
+
+    Features that are noise to the neighbours cost most in k-NN; in few dimensions they are gone.
+    """
+    ranks = sorted({max(2, n_classes - 1), max(5, n_classes - 1)})
+    return [{**_setting(0.1, 0.1, 1.0), "n_components": r} for r in ranks if r < d]
