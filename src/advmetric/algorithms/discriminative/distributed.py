@@ -1,14 +1,16 @@
 """PairAML and NeighborAML on Dask collections: rows stay on the workers, the client has L and adds up gradients.
 
 PairAML: chunks of pairs are parts of the problem. Of points with labels, pairs are drawn as in memory, and the rows
-that they need are brought together once. NeighborAML: the anchors go to every chunk, which answers with its nearest points;
-then the rows of the anchors and of their candidates are brought together, a part of the anchors each, in every round.
+that they need are brought together once. NeighborAML: the anchors go to every chunk, which answers with its nearest
+points; then the rows of the anchors and of their candidates are brought together in parts, in every round. The same
+serves an array of which few points are anchors, so that it may be memory-mapped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,11 @@ from sklearn.utils import check_random_state
 from advmetric.learners import dask
 from advmetric.learners.input import needed_rows
 from advmetric.learners.moments import check_n_components
-from advmetric.learners.parts import Parts, RowParts
+from advmetric.learners.parts import LocalRows, Parts, RowParts
 from advmetric.learners.prior import prior_matrix
 from advmetric.pairs.checks import check_pair_labels
 from advmetric.pairs.data import LabelledPoints, Pairs
-from advmetric.pairs.pair_statistics import PairStatistics
+from advmetric.pairs.pair_statistics import PairStatistics, PointStatistics
 from advmetric.pairs.samplers import NeighborPairs, make_sampler
 from advmetric.utils.typing import Indices, Matrix
 
@@ -80,16 +82,10 @@ def pose_pairs(learner: Any, X: Any, y: Any) -> tuple[Any, Problem, PairStatisti
         rows = RowParts.of(X, y)
         points = dask.points_on_workers(learner) if len(X.shape) == 2 else None
         kinds = check_pair_labels(rows.labels, int(rows.starts[-1]), both=False)
-        pieces = Parts(
-            [
-                part
-                for c, chunk in enumerate(rows.chunks.values)
-                if rows.starts[c + 1] > rows.starts[c]
-                for part in Parts([chunk])
-                .map(_pairs_of_chunk, kinds[rows.starts[c] : rows.starts[c + 1]], points)
-                .values
-            ]
-        )
+        own = [(kinds[first:end],) for first, end in pairwise(rows.starts)]
+        some = [c for c, (part,) in enumerate(own) if len(part)]
+        chunks = Parts([rows.chunks.values[c] for c in some])
+        pieces = chunks.map_each(_pairs_of_chunk, [own[c] for c in some], points)
         fresh.classes_ = np.array([-1, 1])
     else:
         pieces = _drawn_parts(fresh, X, y).kept()
@@ -127,8 +123,7 @@ def _drawn_parts(fresh: Any, X: Any, y: Any) -> Parts:
         needed, places = np.unique(np.concatenate([drawn.left[part], drawn.right[part]]), return_inverse=True)
         wanted.append(needed)
         local.append((places[: len(part)], places[len(part) :], drawn.labels[part]))
-    found = rows.take(wanted).values
-    return Parts([Parts([points]).map(Pairs, *which).values[0] for points, which in zip(found, local, strict=True)])
+    return rows.take(wanted).map_each(Pairs, local)
 
 
 # --- NeighborAML ------------------------------------------------------------------------------------------
@@ -138,7 +133,7 @@ def _drawn_parts(fresh: Any, X: Any, y: Any) -> Parts:
 class NeighborParts:
     """Labelled points on the workers, the anchors among them, and the starting metric."""
 
-    rows: RowParts
+    rows: RowParts | LocalRows
     codes: NDArray[np.integer]
     anchors: Indices
     origin: Matrix
@@ -151,26 +146,34 @@ class NeighborParts:
 
     @classmethod
     def of(cls, learner: Any, X: Any, y: Any, sizes: tuple[int, int]) -> tuple[Any, NeighborParts]:
-        """An unfitted copy of the learner, and its data."""
+        """An unfitted copy of the learner, and its data, which are Dask collections."""
         fresh, found = begin(learner, X, y, scatter=True)
         rows = RowParts.of(X, y)
         fresh.classes_, codes = np.unique(rows.labels, return_inverse=True)
         anchors = choose_anchors(codes, fresh.n_anchors, check_random_state(fresh.random_state))
-        start, origin = _start(fresh, found), found.origins[np.argmax(found.counts)]
-        at_anchors = rows.take([anchors]).map(_whitened, origin, start.R).values[0].compute()
-        return fresh, cls(rows, codes, anchors, origin, start, at_anchors, sizes)
+        return fresh, cls._prepared(fresh, found, rows, codes, anchors, sizes)
+
+    @classmethod
+    def of_array(cls, learner: Any, data: LabelledPoints, anchors: Indices, sizes: tuple[int, int]) -> NeighborParts:
+        """Data in an array, which may be memory-mapped: besides it, only rows near the anchors are in memory."""
+        found = PointStatistics.of(data.X, data.y)
+        return cls._prepared(learner, found, LocalRows(data.X, data.y), data.y, anchors, sizes)
+
+    @classmethod
+    def _prepared(
+        cls, learner: Any, found: Any, rows: Any, codes: NDArray[np.integer], anchors: Indices, sizes: tuple[int, int]
+    ) -> NeighborParts:
+        start, origin = _start(learner, found), found.origins[np.argmax(found.counts)]
+        at_anchors = rows.take([anchors]).map(_whitened, origin, start.R).reduce(_never)
+        return cls(rows, codes, anchors, origin, start, at_anchors, sizes)
 
     def search(self, L: Matrix) -> Candidates:
         """Candidates under N = LᵀL in whitened coordinates."""
         queries, labels = self.anchor_rows @ L.T, self.codes[self.anchors]
         factor = L @ self.start.R
-        found = []
-        for c, chunk in enumerate(self.rows.chunks.values):
-            first, end = int(self.rows.starts[c]), int(self.rows.starts[c + 1])
-            if end > first:
-                found.append((chunk, self.codes[first:end], first))
-        shared = Parts([self.anchors]).map(_together, queries, labels, self.origin, factor, self.sizes).values[0]
-        answers = Parts([Parts([chunk]).map(_answer, shared, *where).values[0] for chunk, *where in found])
+        own = [(self.codes[first:end], int(first)) for first, end in pairwise(self.rows.starts)]
+        asked = (self.anchors, queries, labels, self.origin, factor, self.sizes)
+        answers = self.rows.chunks.map_each(_answer, own, asked)
         near, similar, far, dissimilar = answers.reduce(_nearer)
         similar, dissimilar = (np.where(np.isfinite(v), i, -1) for v, i in ((near, similar), (far, dissimilar)))
         return Candidates(len(self.codes), self.anchors, similar, dissimilar)
@@ -181,7 +184,7 @@ class NeighborParts:
         wanted, places = np.unique(graph.similar[has, 0], return_inverse=True)
         if not len(wanted):
             return 1.0
-        rows = self.rows.take([wanted]).map(_whitened, self.origin, self.start.R).values[0].compute()
+        rows = self.rows.take([wanted]).map(_whitened, self.origin, self.start.R).reduce(_never)
         V = self.anchor_rows[has] - rows[places]
         return typical_neighbor(np.einsum("ij,ij->i", V, V))
 
@@ -197,16 +200,19 @@ class NeighborParts:
             used = np.unique(np.concatenate([indices[indices >= 0] for indices in mine]))
             places = [np.where(indices >= 0, np.searchsorted(used, indices), -1) for indices in mine]
             wanted.append(used)
-            local.append(Candidates(len(used), *places))
+            local.append((Candidates(len(used), *places),))
         blank = replace(start, Z=np.empty((0, len(start.tau))))
-        parts = Parts(
-            [
-                Parts([points]).map(_neighbor_part, self.origin, blank, own, loss, whole.count, alpha, beta).values[0]
-                for points, own in zip(self.rows.take(wanted).values, local, strict=True)
-            ]
-        ).kept()
+        parts = (
+            self.rows.take(wanted)
+            .map_each(_neighbor_part, local, self.origin, blank, loss, whole.count, alpha, beta)
+            .kept()
+        )
         totals = int((graph.similar >= 0).sum()), int((graph.dissimilar >= 0).sum())
         return PartedProblem(start, Edges(0), Edges(0), whole, alpha, beta, gamma, parts, totals)
+
+
+def _never(first: Any, second: Any) -> Any:
+    raise AssertionError("there is one part")
 
 
 def _whitened(rows: Matrix, origin: Matrix, factor: Matrix) -> Matrix:
@@ -214,23 +220,18 @@ def _whitened(rows: Matrix, origin: Matrix, factor: Matrix) -> Matrix:
     return embedded
 
 
-def _together(*shared: Any) -> tuple[Any, ...]:
-    """What every chunk is asked, as one value that travels to each worker once."""
-    return shared
-
-
-def _answer(chunk: Any, shared: tuple[Any, ...], codes: NDArray[np.integer], first: int) -> tuple[Any, ...]:
+def _answer(chunk: Any, codes: NDArray[np.integer], first: int, asked: tuple[Any, ...]) -> tuple[Any, ...]:
     """Nearest rows of a chunk: distances and row numbers, of the anchors' own classes and of the others."""
-    anchors, queries, labels, origin, factor, sizes = shared
+    anchors, queries, labels, origin, factor, sizes = asked
     Z = _whitened(chunk, origin, factor)
     found: list[Any] = []
     for k, same in zip(sizes, (True, False), strict=True):
         values = np.full((len(anchors), k), np.inf, dtype=np.float32)
         indices = np.full((len(anchors), k), -1, dtype=np.intp)
         for label in np.unique(labels):
-            asked = np.flatnonzero(labels == label)
+            mine = np.flatnonzero(labels == label)
             pool = np.flatnonzero((codes == label) == same)
-            values[asked], indices[asked] = nearest(queries[asked], anchors[asked], Z, pool, k, first)
+            values[mine], indices[mine] = nearest(queries[mine], anchors[mine], Z, pool, k, first)
         found += [values, indices]
     return tuple(found)
 
@@ -244,7 +245,7 @@ def _nearer(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _neighbor_part(
-    rows: Matrix, origin: Matrix, start: Whitened, graph: Candidates, loss: str, total: int, alpha: float, beta: float
+    rows: Matrix, graph: Candidates, origin: Matrix, start: Whitened, loss: str, total: int, alpha: float, beta: float
 ) -> Problem:
     make: Callable[..., Any] = LOSSES[loss]
     terms = make(graph.similar >= 0, graph.dissimilar >= 0, total)

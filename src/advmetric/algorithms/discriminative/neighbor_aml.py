@@ -22,7 +22,7 @@ from advmetric.pairs.triplets import centred
 from advmetric.utils.parameters import Choice, Optional, Real, Whole
 from advmetric.utils.typing import Matrix
 
-from .candidates import Candidates, choose_anchors, find_candidates
+from .candidates import Candidates, choose_anchors, chooses_few, find_candidates
 from .distributed import NeighborParts
 from .neighbor_problem import LOSSES, Rounds, solve_rounds, start_of_points
 from .problem import Problem
@@ -244,6 +244,9 @@ class NeighborAML(Gatherer):
     def _learn(self, data: LabelledPoints | NeighborParts, **extra: Any) -> Matrix:
         if isinstance(data, NeighborParts):
             return self._learn_in_parts(data)
+        parts = self._in_parts(data)
+        if parts is not None:
+            return self._learn_in_parts(parts)
         posed = self._pose(data)
         rounds = self._solve(posed, data)
         self._report_rounds(rounds)
@@ -256,6 +259,16 @@ class NeighborAML(Gatherer):
         learned: NeighborAML = fresh
         learned._set_metric(learned._learn_finite(data))
         return learned
+
+    def _in_parts(self, data: LabelledPoints) -> NeighborParts | None:
+        """The points to be looked at a part at a time, where most of them are no anchors; else None."""
+        n, d = data.X.shape
+        check_n_components(self.n_components, d)
+        named = isinstance(self.prior, str) and self.prior != "identity"
+        if n < d or named or not chooses_few(n, self.n_anchors):
+            return None
+        anchors = choose_anchors(data.y, self.n_anchors, check_random_state(self.random_state))
+        return NeighborParts.of_array(self, data, anchors, self._sizes)
 
     def _learn_in_parts(self, data: NeighborParts) -> Matrix:
         first = data.search(np.eye(len(data.start.tau)))
