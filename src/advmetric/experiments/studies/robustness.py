@@ -65,7 +65,7 @@ def _families() -> dict[str, dict[str, Callable[[], Any]]]:
     for loss, (t, gamma), (alpha, beta) in product(
         ("margin", "softmax"),
         ((0.1, 0.01), (0.25, 0.1), (0.5, 0.1)),
-        ((0.0, 1.0), (1.0, 10.0), (1.0, 1.0), (5.0, 1.0), (5.0, 0.3), (5.0, 0.1)),
+        ((0.0, 1.0), (1.0, 10.0), (1.0, 1.0), (5.0, 1.0), (5.0, 0.3), (5.0, 0.1), (5.0, 0.03)),
     ):
         add(DIAL, partial(NeighborAML, loss=loss), loss, t=t, gamma=gamma, alpha=alpha, beta=beta)
     return found
