@@ -143,3 +143,20 @@ def chromium():
     driver = open_chromium(*found)
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory):
+    """A cluster of two processes, started once; slowly where the machine has other work."""
+    import dask
+    import distributed
+
+    folder = str(tmp_path_factory.mktemp("dask"))
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "local_directory": folder}
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"}),
+        # Any port: None is 8787, which the next cluster on this machine has taken.
+        distributed.LocalCluster(**workers, dashboard_address="127.0.0.1:0", silence_logs=60) as cluster,
+        distributed.Client(cluster, timeout=120) as client,
+    ):
+        yield client

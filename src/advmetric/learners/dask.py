@@ -27,7 +27,7 @@ from advmetric.utils.optional import require
 from .chunks import active_client, aligned, array, split, standing, starts, whole_rows
 from .input import check_preprocessor, needed_rows, uses_all_pairs
 
-__all__ = ["fit", "pair_distance", "statistics", "transform"]
+__all__ = ["fit", "pair_distance", "points_on_workers", "record_features", "statistics", "transform"]
 
 _FAN_IN = 4
 """How many statistics are merged at once: more would wait in memory, fewer would be more tasks."""
@@ -38,9 +38,12 @@ _FAN_IN = 4
 
 def fit(learner: Any, X: Any, y: Any) -> Any:
     """Learn from Dask collections what ``fit`` learns from the same data in memory."""
+    if hasattr(learner, "_fit_collections"):
+        return learner._fit_collections(*split(X, y))
     if not learner.accepts_batches:
         raise TypeError(
-            f"{type(learner).__name__} needs all rows at once; of Dask collections AML, GMML and Euclidean learn. "
+            f"{type(learner).__name__} needs all rows at once; of Dask collections AML, PairAML, NeighborAML, GMML and "
+            "Euclidean learn. "
             "If the data fit in memory, gather them: fit(X.compute(), y.compute())."
         )
     X, y = split(X, y)
@@ -50,13 +53,18 @@ def fit(learner: Any, X: Any, y: Any) -> Any:
     if missing:
         raise ValueError(f"X and y do not have what a metric is learned from: {missing}.")
     fresh._take_statistics(found)
-    # The statistics of Euclidean have no features: ask the data.
-    fresh.n_features_in_ = int(array(X, "X").shape[-1]) if found.kind == "points" else found.n_features
-    names = list(getattr(X, "columns", []))
-    if names and all(isinstance(name, str) for name in names):  # else there are none, as in scikit-learn
-        fresh.feature_names_in_ = np.asarray(names, dtype=object)
+    record_features(fresh, X, found)
     fresh._settle(found)
     return fresh
+
+
+def record_features(learner: Any, X: Any, found: Any) -> None:
+    """Set the number and the names of the features."""
+    # Statistics without scatter matrices have no features: ask the data.
+    learner.n_features_in_ = int(array(X, "X").shape[-1]) if found.kind == "points" else found.n_features
+    names = list(getattr(X, "columns", []))
+    if names and all(isinstance(name, str) for name in names):  # else there are none, as in scikit-learn
+        learner.feature_names_in_ = np.asarray(names, dtype=object)
 
 
 def statistics(learner: Any, X: Any, y: Any) -> Any:
@@ -64,16 +72,17 @@ def statistics(learner: Any, X: Any, y: Any) -> Any:
 
     Parameters
     ----------
-    learner : AML, GMML or Euclidean
+    learner : Gatherer
         Says, by ``preprocessor``, what X holds; not changed.
     X : dask array (n, d), (N, 2, d) or (N, 2), or dask dataframe
     y : dask array or series, array-like, or the name of a column of the dataframe X
     """
     da = require("dask.array")
-    try:
-        uses_all_pairs(learner)
-    except AttributeError as error:
-        raise ValueError(str(error)) from None
+    if learner.accepts_batches:
+        try:
+            uses_all_pairs(learner)
+        except AttributeError as error:
+            raise ValueError(str(error)) from None
     learner._check_params()
     X, y = split(X, y)
     if y is None:
@@ -88,7 +97,7 @@ def statistics(learner: Any, X: Any, y: Any) -> Any:
         rows,
         standing(labels, rows.ndim),
         learner=require("dask").delayed(blank),
-        points=_points_on_workers(learner),
+        points=points_on_workers(learner),
         firsts=starts(rows.chunks[0]),
         dtype=object,
         meta=np.empty((0,) * rows.ndim, dtype=object),
@@ -215,7 +224,7 @@ def pair_distance(learner: Any, pairs: Any) -> Any:
     return rows.map_blocks(
         _distances,
         learner=require("dask").delayed(_light(learner)),
-        points=_points_on_workers(learner) if rows.ndim == 2 else None,
+        points=points_on_workers(learner) if rows.ndim == 2 else None,
         dtype=np.float64,
         drop_axis=list(range(1, rows.ndim)),
         meta=np.empty(0),
@@ -241,7 +250,7 @@ def _light(learner: Any) -> Any:
     return light
 
 
-def _points_on_workers(learner: Any) -> Any:
+def points_on_workers(learner: Any) -> Any:
     """The preprocessor's points, checked once and sent to each worker once; None without."""
     if learner.preprocessor is None:
         return None

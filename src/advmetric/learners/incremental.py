@@ -19,10 +19,71 @@ from advmetric.utils.warning import warn
 from .base import MetricLearner
 from .input import PAIR_CLASSES, check_batch, check_finite, check_pairs, holds_pairs, uses_all_pairs
 
-__all__ = ["IncrementalLearner"]
+__all__ = ["Gatherer", "IncrementalLearner"]
 
 
-class IncrementalLearner(MetricLearner):
+class Gatherer(MetricLearner):
+    """A learner that can gather statistics of its data chunk by chunk, to learn from or to start from."""
+
+    statistics_: Statistics
+    _keeps_scatter = True
+    """Whether the statistics need scatter matrices."""
+
+    def _absorb(self, X: Any, y: Any, classes: Any) -> None:
+        """Check a batch and add it to the statistics."""
+        # Statistics are NumPy's; a batch of another library is small.
+        X, y = (to_numpy(part) if is_array_api(part) else part for part in (X, y))
+        first = not hasattr(self, "statistics_")
+        if first and hasattr(self, "components_"):
+            warn(
+                f"fit keeps no statistics to go on from: this {type(self).__name__} starts anew with the batch and "
+                "forgets what fit saw. Pass all data to partial_fit, or start with a clone."
+            )
+            self._adopt(self._unfitted())
+        pairs = holds_pairs(self, X)
+        if not first and pairs != (self.statistics_.kind == "pairs"):
+            kinds = ("points with labels", "pairs")
+            raise ValueError(f"X holds {kinds[pairs]}, but the batches before it held {kinds[not pairs]}.")
+        absorb = self._absorb_pairs if pairs else self._absorb_points
+        with np.errstate(over="ignore", invalid="ignore"):
+            absorb(X, y, classes, first)
+
+    def _absorb_pairs(self, X: Any, y: Any, classes: Any, first: bool) -> None:
+        if classes is not None:
+            raise ValueError("classes is for points with labels; pairs have the labels -1 and +1.")
+        batch = PairStatistics.of(check_pairs(self, X, y, reset=first, partial=True), moments=self._keeps_scatter)
+        self.classes_ = PAIR_CLASSES.copy()
+        self.statistics_ = batch if first else self.statistics_.merge(batch)  # type: ignore[arg-type]
+        _check_sums(self.statistics_.similar, self.statistics_.dissimilar)  # type: ignore[union-attr]
+
+    def _absorb_points(self, X: Any, y: Any, classes: Any, first: bool) -> None:
+        points = check_batch(self, X, y, first=first)
+        rows: Matrix = points.X
+        if not self._keeps_scatter:
+            check_finite(self, points.X)
+            rows = np.empty((points.X.shape[0], 0))
+        if first:
+            self._classes_given_ = classes is not None
+            known = np.unique(points.y if classes is None else np.asarray(classes))
+        else:
+            known = self.statistics_.classes  # type: ignore[union-attr]
+            if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+                raise ValueError("classes differs from that of the first call to partial_fit.")
+        if self._classes_given_:
+            unknown = np.setdiff1d(points.y, known)
+            if len(unknown):
+                raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which classes= of the first call lacks.")
+        if first:
+            self.statistics_ = PointStatistics.empty(rows.shape[1], known)
+        statistics = self.statistics_.update(rows, points.y)  # type: ignore[union-attr]
+        sums = statistics.means, np.einsum("cii->ci", statistics.scatters)
+        if not all(np.isfinite(part).all() for part in sums):
+            check_finite(self, points.X)
+            _check_sums(*sums)
+        self.classes_ = statistics.classes
+
+
+class IncrementalLearner(Gatherer):
     """A learner that needs of the data only statistics that add up over batches.
 
     Any split into batches gives the metric that ``fit`` gives on all of them at once, to rounding.
@@ -30,9 +91,6 @@ class IncrementalLearner(MetricLearner):
     """
 
     accepts_batches = True
-    statistics_: Statistics
-    _keeps_scatter = True
-    """Whether the statistics need scatter matrices."""
 
     @available_if(uses_all_pairs)
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> IncrementalLearner:
@@ -120,61 +178,6 @@ class IncrementalLearner(MetricLearner):
                 f"{self._missing(self.statistics_)}. Call partial_fit with more of them."
             )
         super()._check_fitted()
-
-    # --- one batch --------------------------------------------------------------------------------------
-
-    def _absorb(self, X: Any, y: Any, classes: Any) -> None:
-        """Check a batch and add it to the statistics."""
-        # Statistics are NumPy's; a batch of another library is small.
-        X, y = (to_numpy(part) if is_array_api(part) else part for part in (X, y))
-        first = not hasattr(self, "statistics_")
-        if first and hasattr(self, "components_"):
-            warn(
-                f"fit keeps no statistics to go on from: this {type(self).__name__} starts anew with the batch and "
-                "forgets what fit saw. Pass all data to partial_fit, or start with a clone."
-            )
-            self._adopt(self._unfitted())
-        pairs = holds_pairs(self, X)
-        if not first and pairs != (self.statistics_.kind == "pairs"):
-            kinds = ("points with labels", "pairs")
-            raise ValueError(f"X holds {kinds[pairs]}, but the batches before it held {kinds[not pairs]}.")
-        absorb = self._absorb_pairs if pairs else self._absorb_points
-        with np.errstate(over="ignore", invalid="ignore"):
-            absorb(X, y, classes, first)
-
-    def _absorb_pairs(self, X: Any, y: Any, classes: Any, first: bool) -> None:
-        if classes is not None:
-            raise ValueError("classes is for points with labels; pairs have the labels -1 and +1.")
-        batch = PairStatistics.of(check_pairs(self, X, y, reset=first, partial=True), moments=self._keeps_scatter)
-        self.classes_ = PAIR_CLASSES.copy()
-        self.statistics_ = batch if first else self.statistics_.merge(batch)  # type: ignore[arg-type]
-        _check_sums(self.statistics_.similar, self.statistics_.dissimilar)  # type: ignore[union-attr]
-
-    def _absorb_points(self, X: Any, y: Any, classes: Any, first: bool) -> None:
-        points = check_batch(self, X, y, first=first)
-        rows: Matrix = points.X
-        if not self._keeps_scatter:
-            check_finite(self, points.X)
-            rows = np.empty((points.X.shape[0], 0))
-        if first:
-            self._classes_given_ = classes is not None
-            known = np.unique(points.y if classes is None else np.asarray(classes))
-        else:
-            known = self.statistics_.classes  # type: ignore[union-attr]
-            if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-                raise ValueError("classes differs from that of the first call to partial_fit.")
-        if self._classes_given_:
-            unknown = np.setdiff1d(points.y, known)
-            if len(unknown):
-                raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which classes= of the first call lacks.")
-        if first:
-            self.statistics_ = PointStatistics.empty(rows.shape[1], known)
-        statistics = self.statistics_.update(rows, points.y)  # type: ignore[union-attr]
-        sums = statistics.means, np.einsum("cii->ci", statistics.scatters)
-        if not all(np.isfinite(part).all() for part in sums):
-            check_finite(self, points.X)
-            _check_sums(*sums)
-        self.classes_ = statistics.classes
 
 
 def _check_sums(*sums: Any) -> None:

@@ -106,7 +106,7 @@ class PointStatistics:
             gap = ((origin - self.origins[c]) - self.means[c]) + mean
             self.scatters[c] += found.squares[c]
             self.scatters[c] -= np.outer(found.sums[c], mean)
-            self._move(c, m, gap)
+            self._move(int(c), m, gap)
         if apart.any():
             chosen = np.flatnonzero(apart[code])
             step = _block_rows(len(self.classes), X.shape[1])
@@ -171,7 +171,7 @@ class PointStatistics:
                     self.scatters[c] += product
                     self.scatters[c] -= np.outer(m * gap, gap)
             gap += (centre - self.origins[c]) - self.means[c]  # what the sum above rounded off
-            self._move(c, m, gap)
+            self._move(int(c), m, gap)
 
     def _aligned(self, classes: NDArray[Any]) -> PointStatistics:
         """The same statistics, with arrays of their own, over a superset of the classes."""

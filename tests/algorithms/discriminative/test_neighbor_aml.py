@@ -8,7 +8,7 @@ import torch
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
-from advmetric import GMML, NeighborAML
+from advmetric import GMML, NeighborAML, PairAML
 from advmetric.algorithms.discriminative import candidates
 from advmetric.algorithms.discriminative.candidates import choose_anchors, find_candidates
 from advmetric.algorithms.discriminative.neighbor_problem import LOSSES, start_of_points
@@ -218,6 +218,37 @@ def test_memory_grows_with_the_candidates_not_with_the_square_of_the_points():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.25 * 8 * n * n
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_few_anchors_in_parts_give_the_metric_of_all_rows_at_once(loss, vehicle, monkeypatch):
+    learner = NeighborAML(loss=loss, n_anchors=100, random_state=0)
+    monkeypatch.setattr("advmetric.learners.parts._LOCAL_BYTES", 100 * 8 * 18)
+    found = learner.fit(vehicle.X, vehicle.y).get_mahalanobis_matrix()
+    monkeypatch.setattr("advmetric.algorithms.discriminative.neighbor_aml.chooses_few", lambda n, n_anchors: False)
+    expected = learner.fit(vehicle.X, vehicle.y).get_mahalanobis_matrix()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [NeighborAML(loss="margin", n_anchors=200, n_refresh=1, tol=0.1), PairAML(pairs=2000, tol=0.1, random_state=0)],
+    ids=str,
+)
+def test_memory_mapped_points_in_single_precision_are_not_copied(learner, tmp_path):
+    n, d = 150_000, 50
+    y = np.arange(n) % 3
+    rows = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
+    rows[:, :3] += np.eye(3, dtype=np.float32)[y]
+    np.save(tmp_path / "X.npy", rows)
+    del rows
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    tracemalloc.start()
+    learner.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * n * d, "of the file; a copy in double precision would take twice this"
+    assert learner.get_mahalanobis_matrix().shape == (d, d)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from advmetric.utils.typing import Matrix
 
 from .edges import Edges
 
-__all__ = ["Candidates", "choose_anchors", "find_candidates", "keep_nearest", "nearest"]
+__all__ = ["Candidates", "choose_anchors", "chooses_few", "find_candidates", "keep_nearest", "nearest"]
 
 Indices = NDArray[np.integer]
 MOST_COMPARED = 2 * 10**9
@@ -66,12 +66,21 @@ def choose_anchors(y: NDArray[np.integer], n_anchors: int | None, random_state: 
         400 000 points and more).
     """
     n = len(y)
-    wanted = max(LEAST_ANCHORS, MOST_COMPARED // n) if n_anchors is None else n_anchors
+    wanted = _wanted(n, n_anchors)
     if wanted >= n:
         return np.arange(n)
     # Evenly spaced places in a random order within the sorted classes: every class has its share, rounded.
     order = np.lexsort((random_state.random_sample(n), y))
     return np.sort(order[(np.arange(wanted) * n) // wanted])
+
+
+def chooses_few(n: int, n_anchors: int | None) -> bool:
+    """Return whether most of n points are no anchors."""
+    return 2 * _wanted(n, n_anchors) < n
+
+
+def _wanted(n: int, n_anchors: int | None) -> int:
+    return max(LEAST_ANCHORS, MOST_COMPARED // n) if n_anchors is None else n_anchors
 
 
 def find_candidates(

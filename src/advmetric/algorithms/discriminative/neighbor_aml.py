@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS
+from advmetric.learners.incremental import Gatherer
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import check_prior, prior_matrix
 from advmetric.learners.tuning import group_candidates
@@ -20,7 +22,8 @@ from advmetric.pairs.triplets import centred
 from advmetric.utils.parameters import Choice, Optional, Real, Whole
 from advmetric.utils.typing import Matrix
 
-from .candidates import Candidates, choose_anchors, find_candidates
+from .candidates import Candidates, choose_anchors, chooses_few, find_candidates
+from .distributed import NeighborParts
 from .neighbor_problem import LOSSES, Rounds, solve_rounds, start_of_points
 from .problem import Problem
 from .whitening import Whitened
@@ -33,7 +36,7 @@ _Posed = tuple[Whitened, Candidates, float]
 """Whitened points, their first candidates, and the divisor of the features."""
 
 
-class NeighborAML(MetricLearner):
+class NeighborAML(Gatherer):
     """Adversarial metric learning with a loss on neighbours, for k-NN classification.
 
     Minimises over positive definite M
@@ -190,18 +193,22 @@ class NeighborAML(MetricLearner):
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """Number of candidates of the same class, and of other classes."""
+        near, far = (3, 20) if self.loss == "margin" else (10, 40)
+        return self.n_neighbors or near, self.n_impostors or far
+
     def _pose(self, data: LabelledPoints) -> _Posed:
         """Return the points in whitened coordinates and their first candidates."""
         d = self.n_features_in_
         check_n_components(self.n_components, d)
         X, scale = centred(data.X)
-        near, far = (3, 20) if self.loss == "margin" else (10, 40)
         start, graph = start_of_points(
             X,
             data.y,
             choose_anchors(data.y, self.n_anchors, check_random_state(self.random_state)),
-            self.n_neighbors or near,
-            self.n_impostors or far,
+            *self._sizes,
             t=float(self.t),
             reg=float(self.reg),
             prior=prior_matrix(self.prior, data, d),
@@ -236,13 +243,47 @@ class NeighborAML(MetricLearner):
             monitor=make_monitor("NeighborAML", self.verbose),
         )
 
-    def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:
+    def _learn(self, data: LabelledPoints | NeighborParts, **extra: Any) -> Matrix:
+        if isinstance(data, NeighborParts):
+            return self._learn_in_parts(data)
+        parts = self._in_parts(data)
+        if parts is not None:
+            return self._learn_in_parts(parts)
         posed = self._pose(data)
         rounds = self._solve(posed, data)
+        self._report_rounds(rounds)
+        return self._components(posed, rounds)
+
+    def _fit_collections(self, X: Any, y: Any) -> NeighborAML:
+        """Return a copy that has learned from Dask collections."""
+        self._check_params()
+        fresh, data = NeighborParts.of(self, X, y, self._sizes)
+        learned: NeighborAML = fresh
+        learned._set_metric(learned._learn_finite(data))
+        return learned
+
+    def _in_parts(self, data: LabelledPoints) -> NeighborParts | None:
+        """The points to be looked at a part at a time, where most of them are no anchors; else None."""
+        n, d = data.X.shape
+        check_n_components(self.n_components, d)
+        named = isinstance(self.prior, str) and self.prior != "identity"
+        if n < d or named or not chooses_few(n, self.n_anchors):
+            return None
+        anchors = choose_anchors(data.y, self.n_anchors, check_random_state(self.random_state))
+        return NeighborParts.of_array(self, data, anchors, self._sizes)
+
+    def _learn_in_parts(self, data: NeighborParts) -> Matrix:
+        first = data.search(np.eye(len(data.start.tau)))
+        start = data.start.with_rows(data.start.Z, data.unit(first))
+        weights = float(self.alpha), float(self.beta), float(self.gamma)
+        rounds = self._rounds(first, lambda graph: data.pose(graph, start, self.loss, *weights), data.search)
+        self._report_rounds(rounds)
+        return start.components(rounds.solution.x[0], 1.0, self.n_components or self.n_features_in_)
+
+    def _report_rounds(self, rounds: Rounds) -> None:
         self.round_starts_, self.candidate_changes_ = rounds.starts, rounds.changes
         self.settled_ = rounds.settled
         self._report(replace(rounds.solution, objective=rounds.objective))
-        return self._components(posed, rounds)
 
     def _components(self, posed: _Posed, rounds: Rounds) -> Matrix:
         start, _, scale = posed

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from advmetric.optimize.result import Monitor, Result
 from advmetric.pairs.scatter import all_pairs_scatter
-from advmetric.utils.typing import Matrix
+from advmetric.utils.typing import Matrix, Vector
 
 from .candidates import Candidates, find_candidates
 from .losses import Loss, Margin, Softmax
@@ -18,7 +18,7 @@ from .problem import Problem
 from .solver import Factor, minimize
 from .whitening import Whitened, whiten
 
-__all__ = ["LOSSES", "Rounds", "solve_rounds", "start_of_points"]
+__all__ = ["LOSSES", "Rounds", "solve_rounds", "start_of_points", "typical_neighbor"]
 
 NeighborLoss = Callable[[NDArray[np.bool_], NDArray[np.bool_]], Loss]
 LOSSES: dict[str, NeighborLoss] = {"margin": Margin, "softmax": Softmax}
@@ -68,11 +68,8 @@ def start_of_points(
         graph = find_candidates(Z, y, anchors, n_neighbors, n_impostors)
         found.append(graph)
         has = graph.similar[:, 0] >= 0
-        if not has.any():
-            return 1.0
         V = Z[graph.anchors[has]] - Z[graph.similar[has, 0]]
-        squares = np.einsum("ij,ij->i", V, V)
-        return float(np.median(squares)) or float(squares.mean())
+        return typical_neighbor(np.einsum("ij,ij->i", V, V))
 
     start = whiten(
         X,
@@ -84,6 +81,13 @@ def start_of_points(
         n_components=n_components,
     )
     return start, found[0]
+
+
+def typical_neighbor(squares: Vector) -> float:
+    """Median of squared distances to nearest neighbours; their mean where it is 0, and 1 where there are none."""
+    if not len(squares):
+        return 1.0
+    return float(np.median(squares)) or float(squares.mean()) or 1.0
 
 
 def solve_rounds(

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS
+from advmetric.learners.incremental import Gatherer
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import check_prior, prior_matrix
 from advmetric.learners.tuning import group_candidates
@@ -22,6 +23,7 @@ from advmetric.utils.arrays import is_lazy
 from advmetric.utils.parameters import Choice, Optional, Real, Whole
 from advmetric.utils.typing import Matrix, Vector
 
+from .distributed import pose_pairs
 from .losses import LogisticPairs, LogisticTriplets
 from .pair_problem import automatic_gamma, drawn_pairs, pair_problem
 from .problem import Problem
@@ -41,7 +43,7 @@ def _check_gamma(name: str, value: Any) -> None:
         Real(0.0)(name, value)
 
 
-class PairAML(MetricLearner):
+class PairAML(Gatherer):
     """Adversarial metric learning with a logistic loss on pairs: convex, with a threshold and probabilities.
 
     Minimises over positive definite M and a threshold b
@@ -223,9 +225,20 @@ class PairAML(MetricLearner):
             n_components=self.n_components,
         )
 
-    def _learn(self, data: Samples | Triplets, **extra: Any) -> Matrix:
-        problem, divisor = self._pose(data)
-        start = np.eye(problem.start.Z.shape[1])
+    def _learn(self, data: Samples | Triplets | Problem, **extra: Any) -> Matrix:
+        return self._solve(data, 1.0) if isinstance(data, Problem) else self._solve(*self._pose(data))
+
+    def _fit_collections(self, X: Any, y: Any) -> PairAML:
+        """Return a copy that has learned from Dask collections."""
+        fresh, problem, pairs = pose_pairs(self, X, y)
+        learned: PairAML = fresh
+        learned._set_metric(learned._learn_finite(problem), pairs)
+        if pairs is not None:
+            learned.set_threshold(float(np.sqrt(learned.squared_threshold_)))
+        return learned
+
+    def _solve(self, problem: Problem, divisor: float) -> Matrix:
+        start = np.eye(len(problem.start.tau))
         monitor = make_monitor("PairAML", self.verbose)
         solution = minimize(problem, start, tol=float(self.tol), max_iter=self.max_iter, monitor=monitor)
         L, b = solution.x

@@ -104,7 +104,7 @@ class Problem:
         return value, 2.0 * scale * (L * tau - ((inverse * tau) @ inverse.T) @ inverse)
 
     def mean_squares(self, n_near: int, n_far: int) -> Vector:
-        """Half the sum of the squared differences of similar pairs over ``n_near``, plus the same of dissimilar ones."""
+        """Half the sum of squared differences of similar pairs over ``n_near``, plus the same of dissimilar ones."""
         q = np.zeros(len(self.start.tau))
         for edges, count in ((self.near, n_near), (self.far, n_far)):
             if len(edges):

@@ -121,9 +121,7 @@ def whiten(
     rows and its complement, where M₀ is the solution (see :mod:`advmetric.learners.span`).
     """
     rows, basis = reduce_to_span(F) if prior is None else (F, None)
-    start, to = starting_metric(
-        scatter(rows), F.shape[1], basis, t=t, reg=reg, prior=prior, n_components=n_components
-    )
+    start, to = starting_metric(scatter(rows), F.shape[1], basis, t=t, reg=reg, prior=prior, n_components=n_components)
     Z = rows @ to
     return start.with_rows(Z, unit(Z) or 1.0)
 
