@@ -8,11 +8,12 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from advmetric.algorithms.registry import methods
+from advmetric.algorithms.registry import SEARCH, Method, methods
 from advmetric.io.arrays import holds_pairs
 from advmetric.io.contents import Reading
 from advmetric.io.sources import is_npz
 from advmetric.io.text import TextFormat
+from advmetric.workflows.parameters import find_method
 
 __all__ = [
     "AsJson",
@@ -32,6 +33,7 @@ __all__ = [
     "Seed",
     "Standardize",
     "kind_of",
+    "method_of",
     "reading_of",
     "wrong",
 ]
@@ -68,15 +70,16 @@ NoHeader = Annotated[
 
 def _method_names(incomplete: str) -> list[str]:
     """For the completion of shells."""
-    return [method.name for method in methods() if method.name.lower().startswith(incomplete.lower())]
+    return [method.name for method in (*methods(), SEARCH) if method.name.lower().startswith(incomplete.lower())]
 
 
 MethodName = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--method",
         metavar="NAME",
-        help="See `advmetric methods`; AMLCV chooses among them.",
+        help="See `advmetric methods`; AMLCV chooses the loss.  [default: AMLCV; AML with --no-tune, --param or "
+        "--chunk-rows]",
         autocompletion=_method_names,
     ),
 ]
@@ -118,6 +121,11 @@ def reading_of(
     return Reading(
         TextFormat(delimiter, decimal, not no_header), tuple(drop or ()), group, tuple(categories or ()), fill
     )
+
+
+def method_of(name: str | None, *, given: bool) -> Method:
+    """Return the method to learn with: by default the search among losses, or AML where parameters are given."""
+    return find_method(name or ("AML" if given else SEARCH.name))
 
 
 def kind_of(path: Path, label: str | None, pairs: str | None) -> str:

@@ -236,8 +236,8 @@ def simplest_within_one_standard_error(
     mean = (scores if steady is None else steady).mean(axis=0)
     best = int(np.argmax(scores.mean(axis=0)))
     if steady is not None:
-        close = np.flatnonzero(_within_one_standard_error(scores, best))
-        best = int(close[np.argmax(mean[close])])
+        rivals = np.flatnonzero(_within_one_standard_error(scores, best))
+        best = int(rivals[np.argmax(mean[rivals])])
     close = _within_one_standard_error(scores, best)
     for level in np.unique(levels[levels < levels[best]]):
         members = np.flatnonzero(levels == level)

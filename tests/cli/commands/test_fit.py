@@ -14,6 +14,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import GMML, Mahalanobis
+from advmetric.cli.commands import fit as fit_command
 from advmetric.workflows import stages
 
 QUICK = ("--method", "GMML", "--no-tune")
@@ -287,3 +288,31 @@ def test_two_hundred_thousand_rows_in_half_a_minute(work):
     assert "On a random sample of 1250 of 40000 held-out points" in run.stdout
     used = np.subtract(os.times()[2:4], before[2:4]).sum()
     assert used < 30.0  # of the processor: the machine may be shared
+
+
+# --- the method --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [((), "AMLCV"), (("--no-tune",), "AML"), (("--param", "alpha=0"), "AML"), (("--chunk-rows", "9"), "AML")],
+)
+def test_the_loss_is_chosen_unless_parameters_are_given(cli, monkeypatch, options, expected):
+    asked = []
+
+    def watching(method, *arguments, **others):
+        asked.append(method.name)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(fit_command, "fit_samples", watching)
+    monkeypatch.setattr(fit_command, "fit_stream", watching)
+    assert cli("fit", "points.csv", "--label", "class", *options)[0] == 1
+    assert asked == [expected]
+
+
+def test_what_was_chosen_is_said(done):
+    NUMBERS[:45].to_csv("few.csv", index=False)
+    said = done("fit", "few.csv", "--label", "class", "--test", 0, "--out", "few.npz")
+    assert "loss " in said
+    assert "chosen among" in said
+    assert "in 5-fold cross-validation" in said

@@ -24,6 +24,7 @@ from advmetric.cli.options import (
     Seed,
     Standardize,
     kind_of,
+    method_of,
     reading_of,
     wrong,
 )
@@ -33,7 +34,7 @@ from advmetric.explorer.view import make_view
 from advmetric.io.contents import PointFile
 from advmetric.io.samples import read_pairs, read_points
 from advmetric.io.sources import STDIN, stem_of
-from advmetric.workflows.parameters import find_method, parse_params
+from advmetric.workflows.parameters import parse_params
 from advmetric.workflows.stages import stage
 
 from .fit import groups_of, samples_of
@@ -45,7 +46,7 @@ def explore(
     data: Data,
     label: Label = None,
     pairs: PairsColumn = None,
-    method: MethodName = "AML",
+    method: MethodName = None,
     tune: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Cross-validate parameters in the training part.")
     ] = True,
@@ -75,7 +76,7 @@ def explore(
     DATA and the way a metric is learned are as for `advmetric fit`, but the metric is not learned again on all rows:
     held-out ones stay so. Of more than 5000 points a random sample is shown. The page contains the rows it shows.
     """
-    chosen = find_method(method)
+    chosen = method_of(method, given=not tune or bool(param))
     fixed = parse_params(chosen, param or [])
     if not 0.0 < test < 1.0:
         wrong(f"{test} is not a share in (0, 1): the page shows held-out rows", "--test")

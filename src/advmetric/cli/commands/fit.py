@@ -27,6 +27,7 @@ from advmetric.cli.options import (
     Seed,
     Standardize,
     kind_of,
+    method_of,
     reading_of,
     wrong,
 )
@@ -36,7 +37,7 @@ from advmetric.io.samples import read_pairs, read_points
 from advmetric.io.sources import NPZ, STDIN, stem_of
 from advmetric.pairs.data import LabelledPoints, Samples
 from advmetric.workflows.fit import Fitted, check_classes, fit_samples
-from advmetric.workflows.parameters import find_method, parse_params
+from advmetric.workflows.parameters import parse_params
 from advmetric.workflows.stages import stage
 from advmetric.workflows.stream import check_streamable, fit_stream
 
@@ -49,7 +50,7 @@ def fit(
     data: Data,
     label: Label = None,
     pairs: PairsColumn = None,
-    method: MethodName = "AML",
+    method: MethodName = None,
     tune: Annotated[
         bool | None,
         typer.Option("--tune/--no-tune", help="Cross-validate parameters in the training part.  [default: tune]"),
@@ -93,9 +94,11 @@ def fit(
     other columns are not used. An npz file has arrays X and y; or pairs of shape (N, 2, d), or (N, 2) row numbers of
     X, and y.
 
-    The parameters listed by `advmetric methods` are tuned by 3-fold cross-validation inside the training part, for
-    5-NN accuracy or, on pairs, ROC AUC; --param takes one out. The metric saved is fitted with these on all rows
-    (--no-refit: on the training part). Standard deviations are folded into it, so it is used on raw data.
+    By default the loss and its parameters are chosen by 5-fold cross-validation inside the training part, for 5-NN
+    accuracy or, on pairs, ROC AUC; where the scores cannot be told apart, the simplest is taken. With --method, the
+    parameters listed by `advmetric methods` are tuned by 3-fold cross-validation; --param takes one out. The metric
+    saved is fitted with these on all rows (--no-refit: on the training part). Standard deviations are folded into it,
+    so it is used on raw data.
 
     Columns of text are categories: one feature for each level (one in all if there are two). Missing numbers are
     filled with the mean, missing categories with the most frequent level. Levels and means are those of the rows that
@@ -104,14 +107,15 @@ def fit(
     Rows are split at random. If several rows belong to one person, say, name that column with --group: no person is
     then both learned from and judged on. For pairs, a group is that of the whole row.
 
-    Above 10000 rows, parameters are tuned on a sample of so many; above some 15000, the error of nearest neighbours
-    is that of a sample of the held-out points. The output says so.
+    Above 10000 rows (5000 where the loss is chosen), parameters are tuned on a sample of that size; above some 15000,
+    the error of nearest neighbours is that of a sample of the held-out points. The output says so.
 
     With --chunk-rows the file may be larger than memory (AML, GMML and Euclidean): what is saved is what --no-tune
     --test 0 saves without it, but the threshold is chosen on a sample of 10000 pairs if there are more, and the folds
     that probabilities are calibrated in are others. A table with categories or missing values is read a second time.
     """
-    chosen = find_method(method)
+    given = tune is False or bool(param) or chunk_rows is not None
+    chosen = method_of(method, given=given)
     fixed = parse_params(chosen, param or [])
     if chunk_rows is not None:
         check_streamable(chosen, fixed)
