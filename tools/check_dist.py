@@ -79,7 +79,7 @@ for name in ("cars.parquet", "cars.xlsx"):
     "ot": "RVML(targets='transport').fit(X[:200], y[:200])",
     "vision": """
 from advmetric.features import dense_sift
-assert np.isfinite(dense_sift(np.random.default_rng(0).random((2, 48, 48)))).all()
+assert np.isfinite(dense_sift(np.random.default_rng(0).integers(256, size=(2, 48, 48), dtype=np.uint8))).all()
 """,
     "deep": """
 import torch

@@ -98,22 +98,22 @@ class AMLCV(MetricLearner):
         classes); None for all. The final fit uses all.
     n_jobs : int, optional
         Processes for folds and groups of candidates.
-    pairs, adversary, average, max_iter, tol, preprocessor, random_state
-        As for :class:`AML`.
-    verbose : int, default=0
-        1 shows a progress bar.
+    pairs, adversary, average, max_iter, tol, preprocessor, random_state, verbose
+        As for :class:`AML`; ``verbose=1`` shows a progress bar.
 
     Attributes
     ----------
-    best_loss_ : str
-        The loss that was chosen.
-    best_params_, best_score_, best_index_ : the choice
+    best_loss_, best_params_, best_score_, best_index_ : the choice
     best_estimator_ : Euclidean, AML, PairAML or NeighborAML
         Fitted on all data with ``best_params_``.
     cv_results_ : dict of arrays
         ``param_*`` (``param_loss`` among them), ``split*_test_score``, ``mean_test_score``, ``std_test_score``,
         ``rank_test_score``, ``n_iter``: ready for ``pandas.DataFrame``.
     components_, threshold_, classes_, n_iter_, converged_, objective_ : as for :class:`AML`
+
+    See Also
+    --------
+    AML, NeighborAML, PairAML : What it chooses among.
 
     Notes
     -----

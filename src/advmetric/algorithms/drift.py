@@ -131,6 +131,10 @@ class DRIFT(MetricLearner):
         δ, in the units of X.
     n_iter_, converged_, objective_ : iterations, whether tol was met, and the objective by iteration (never rising)
 
+    See Also
+    --------
+    AML : An adversary instead of disturbances.
+
     Notes
     -----
     The points are first divided by the root mean square of their distances to their targets, so that

@@ -174,6 +174,10 @@ class ERML(MetricLearner):
         The same of P, in the units of the privileged features.
     n_iter_, converged_, objective_ : iterations, whether tol was met, the objective by iteration (never rises)
 
+    See Also
+    --------
+    PairAML : One threshold for all pairs.
+
     Notes
     -----
     Certainty: the paper's text could not be had. The problem above is a reconstruction from its abstract (two
@@ -194,6 +198,15 @@ class ERML(MetricLearner):
     ----------
     X. Yang, M. Wang, L. Zhang, D. Tao. Empirical Risk Minimization for Metric Learning Using Privileged Information.
     IJCAI 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_wine(return_X_y=True)
+    >>> learner = ERML(pairs=500, random_state=0).fit(scale(X), y)
+    >>> bool(learner.score(scale(X), y) > 0.8)
+    True
     """
 
     _constraints = {

@@ -31,6 +31,17 @@ class Euclidean(IncrementalLearner):
     ----------
     components_ : (d, d) array
         The identity; a SciPy sparse array for more than 4000 features, where a dense one would take gigabytes.
+
+    See Also
+    --------
+    GMML : The simplest metric that learns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([0, 1])
+    >>> Euclidean().fit(X, y).pair_distance(X[None]).tolist()
+    [5.0]
     """
 
     accepts_sparse = True

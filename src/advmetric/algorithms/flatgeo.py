@@ -144,6 +144,10 @@ class FlatGeo(MetricLearner):
         The loss is in units of the mean squared bound. With solver="gradient" it may rise a little now
         and then: see :func:`~advmetric.optimize.armijo.armijo_descent`.
 
+    See Also
+    --------
+    ITML : Bounds without a limit on the rank.
+
     Notes
     -----
     O(ndr + Nr) per step for N pairs of n points, because pairs act through the sparse graph of the points;

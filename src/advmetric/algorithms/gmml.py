@@ -32,6 +32,11 @@ class GMML(MomentLearner):
     components_ : (r, d) array
         L, with M = LᵀL.
 
+    See Also
+    --------
+    AML : The same with an adversary.
+    Euclidean : No learning.
+
     Notes
     -----
     One Cholesky factorisation and two eigendecompositions: O(nd² + d³), or O(dn² + n³) for n < d.
@@ -39,6 +44,17 @@ class GMML(MomentLearner):
     References
     ----------
     P. Zadeh, R. Hosseini, S. Sra. Geometric Mean Metric Learning. ICML 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), GMML(t=0.1), KNeighborsClassifier(5)).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
     """
 
     _constraints = MOMENT_CONSTRAINTS

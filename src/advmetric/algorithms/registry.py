@@ -31,7 +31,19 @@ __all__ = ["SEARCH", "Method", "methods"]
 
 @dataclass(frozen=True)
 class Method:
-    """One metric learner and what is worth knowing about it."""
+    """One metric learner and what is worth knowing about it.
+
+    See Also
+    --------
+    methods : List them.
+
+    Examples
+    --------
+    >>> from advmetric import methods
+    >>> gmml = next(method for method in methods() if method.name == "GMML")
+    >>> gmml.supervision, list(gmml.grid)
+    (('points', 'pairs'), ['t'])
+    """
 
     name: str
     estimator: type[MetricLearner]
@@ -150,6 +162,10 @@ SEARCH = Method("AMLCV", AMLCV, "this library: the loss and its parameters by cr
 
 def methods() -> tuple[Method, ...]:
     """List the methods with their class, paper, supervision, certainty and default tuning grid.
+
+    See Also
+    --------
+    Method : What is known of each.
 
     Examples
     --------

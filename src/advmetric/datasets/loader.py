@@ -57,6 +57,10 @@ def load_dataset(
     FileNotFoundError
         The dataset is nowhere to be found; the message says how to get it.
 
+    See Also
+    --------
+    list_datasets : What there is.
+
     Examples
     --------
     >>> from advmetric.datasets import load_dataset

@@ -310,6 +310,10 @@ def list_datasets() -> list[DatasetInfo]:
     list of DatasetInfo
         In the order of the paper's Table 1, with the two codings of German Credit side by side.
 
+    See Also
+    --------
+    load_dataset : Read one.
+
     Examples
     --------
     >>> from advmetric.datasets import list_datasets

@@ -115,6 +115,10 @@ class DeepAML(NetworkDecisions, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     input_shape_ : tuple
         Shape of a point, (d,) or (c, h, w).
 
+    See Also
+    --------
+    AMLHead : The metric alone, for training loops of your own.
+
     Notes
     -----
     With the default CNN, training takes about 0.5 ms of one CPU core per image of 28 x 28 pixels.

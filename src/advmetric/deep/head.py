@@ -63,6 +63,11 @@ class AMLHead(nn.Module):
         Greatest size of S_i and D_i for "softmax" and "margin". None: all of the batch for "softmax"; 3 and 20 for
         "margin", whose time and memory are O(n · n_similar · n_dissimilar).
 
+    See Also
+    --------
+    AMLLoss : The same for pytorch-metric-learning.
+    DeepAML : Network and head as one estimator.
+
     Notes
     -----
     O(nrd + n²r + r²d + r³) per batch of n points with labels, O(nrd + Nr + r²d + r³) for few listed pairs. Everything

@@ -41,6 +41,10 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
     **kwargs
         ``reducer``, ``embedding_regularizer``, ``collect_stats`` … of every loss of pytorch-metric-learning.
 
+    See Also
+    --------
+    AMLHead : The layer behind it.
+
     Notes
     -----
     L and b are parameters of the loss, as the proxies of ``ProxyAnchorLoss`` are: give ``loss.parameters()`` to an
@@ -108,7 +112,20 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
 
 
 class CrossBatchMemory(pml_losses.CrossBatchMemory):
-    """``CrossBatchMemory`` of pytorch-metric-learning, which refuses losses that it does not know by name."""
+    """``CrossBatchMemory`` of pytorch-metric-learning, which refuses losses that it does not know by name.
+
+    See Also
+    --------
+    AMLLoss : The loss to wrap.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from advmetric.deep import AMLLoss
+    >>> memory = CrossBatchMemory(AMLLoss(4), embedding_size=4, memory_size=32)
+    >>> bool(torch.isfinite(memory(torch.randn(8, 4), torch.arange(8) % 2)))
+    True
+    """
 
     @staticmethod
     def supported_losses() -> list[str]:

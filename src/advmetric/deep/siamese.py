@@ -106,9 +106,23 @@ class SiameseNet(BaseEstimator):
     disjoint_ : bool
         Whether held-out pairs shared no point with the training pairs.
 
+    See Also
+    --------
+    DeepAML : A network with a learned metric on top.
+
     References
     ----------
     Hadsell, Chopra and LeCun, "Dimensionality reduction by learning an invariant mapping", CVPR 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> patches = rng.random((40, 16, 16)).astype(np.float32)
+    >>> pairs, same = np.stack([np.arange(40), (np.arange(40) + 1) % 40], axis=1), np.tile([1, -1], 20)
+    >>> net = SiameseNet(epochs=1).fit(patches, pairs, same)
+    >>> net.transform(patches).shape
+    (40, 64)
     """
 
     _constraints: ClassVar[Mapping[str, Constraint | Callable[..., None]]] = {

@@ -54,6 +54,10 @@ def cached(
     compute : callable
         Returns the features, a row per image; called only if they are not in the folder.
 
+    See Also
+    --------
+    dense_sift : Features that are worth keeping.
+
     Examples
     --------
     >>> import tempfile

@@ -66,6 +66,10 @@ def dense_sift(
         k keypoints, ordered by size, row and column: 51 for images of 62 x 47, 6528 columns. An image, or a window
         of one, without any edge gives zeros.
 
+    See Also
+    --------
+    sift_pipeline : From descriptors to points.
+
     References
     ----------
     Lowe, "Distinctive image features from scale-invariant keypoints", IJCV 2004.
@@ -150,6 +154,15 @@ def sift_pipeline(
     -------
     sklearn.pipeline.Pipeline
         Steps "standardise", "pca" and, with ``unit``, "unit".
+
+    See Also
+    --------
+    dense_sift : The descriptors.
+
+    Examples
+    --------
+    >>> [name for name, _ in sift_pipeline(50).steps]
+    ['standardise', 'pca', 'unit']
     """
     # Three power iterations: on LFW within 0.001 AUC of scikit-learn's choice of 7, in two thirds of the time.
     pca = PCA(n_components, whiten=whiten, svd_solver="randomized", iterated_power=3, random_state=random_state)

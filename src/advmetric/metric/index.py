@@ -57,6 +57,10 @@ class MetricIndex:
     ef_search : int
         Of "hnsw": points looked at by a query, more for a better recall.
 
+    See Also
+    --------
+    Mahalanobis : The distance itself.
+
     Notes
     -----
     ``engine`` afterwards names the one in use; ``nprobe`` and ``ef_search`` may be set at any time.

@@ -45,6 +45,10 @@ class Mahalanobis:
         How the command line turns the columns of a table into the d features (categories, missing values): facts that
         JSON can hold, kept with a saved metric. The metric itself does not use them.
 
+    See Also
+    --------
+    MetricIndex : Neighbours under a metric.
+
     Examples
     --------
     >>> import numpy as np

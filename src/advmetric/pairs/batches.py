@@ -10,7 +10,18 @@ __all__ = ["release", "slices"]
 
 
 def slices(X: Any, y: Any, rows: int = 65_536) -> Iterator[tuple[Any, Any]]:
-    """Yield (X[i : i + rows], y[i : i + rows]): of memory-mapped arrays, one batch is in memory at a time."""
+    """Yield (X[i : i + rows], y[i : i + rows]): of memory-mapped arrays, one batch is in memory at a time.
+
+    See Also
+    --------
+    advmetric.AML.fit_batches : Learns from them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [len(batch) for batch, _ in slices(np.zeros((5, 2)), np.zeros(5), rows=2)]
+    [2, 2, 1]
+    """
     for start in range(0, X.shape[0], rows):
         yield X[start : start + rows], y[start : start + rows]
         release(X)

@@ -34,6 +34,21 @@ class PointStatistics:
     Means are kept relative to an origin inside each class, so that they round at the scale of its spread, not
     of its distance from 0. Memory: one (d, d) matrix per class, since the weight of S_c in the sum
     over pairs (n_c) is known at the end only.
+
+    See Also
+    --------
+    PairStatistics : Of labelled pairs.
+    advmetric.AML.fit_statistics : Learns from them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from advmetric import AML, load_dataset
+    >>> X, y = load_dataset("vehicle").X, load_dataset("vehicle").y
+    >>> two = PointStatistics.of(X[:400], y[:400]).merge(PointStatistics.of(X[400:], y[400:]))
+    >>> M = AML().fit_statistics(two).get_mahalanobis_matrix()
+    >>> bool(np.allclose(M, AML().fit(X, y).get_mahalanobis_matrix(), rtol=1e-6))
+    True
     """
 
     classes: NDArray[Any]

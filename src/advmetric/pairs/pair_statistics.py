@@ -25,7 +25,22 @@ __all__ = ["PairStatistics", "PointStatistics", "Statistics"]
 
 @dataclass
 class PairStatistics:
-    """Sums of (x - x')(x - x')ᵀ over similar and dissimilar pairs, their numbers, and a sample of the pairs."""
+    """Sums of (x - x')(x - x')ᵀ over similar and dissimilar pairs, their numbers, and a sample of the pairs.
+
+    See Also
+    --------
+    PointStatistics : Of labelled points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from advmetric import GMML, BalancedPairs, load_dataset
+    >>> data = load_dataset("vehicle")
+    >>> pairs = BalancedPairs(400).sample(data.X, data.y, random_state=0)
+    >>> halves = [PairStatistics.of(pairs.take(rows)) for rows in np.split(np.arange(400), 2)]
+    >>> GMML().fit_statistics(halves[0].merge(halves[1])).components_.shape
+    (18, 18)
+    """
 
     similar: Matrix
     dissimilar: Matrix

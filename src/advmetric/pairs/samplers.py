@@ -30,6 +30,17 @@ class AllPairs:
     """Every pair of points (i < j). For small n: O(n²) pairs are listed.
 
     The estimators' default ``pairs="all"`` has the same effect at the cost of O(nd²), exactly.
+
+    See Also
+    --------
+    RandomPairs, BalancedPairs, NeighborPairs : Fewer pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = AllPairs().sample(np.eye(3), np.array([0, 0, 1]))
+    >>> pairs.indices.tolist(), pairs.y.tolist()
+    ([[0, 1], [0, 2], [1, 2]], [1, -1, -1])
     """
 
     def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
@@ -46,6 +57,16 @@ class RandomPairs:
     n_pairs : int, optional
         How many; 1000 c (c - 1) for c classes by default (the paper's choice, after GMML). Drawn
         with replacement. With many classes most of them are dissimilar: see :class:`BalancedPairs`.
+
+    See Also
+    --------
+    BalancedPairs : As many similar as dissimilar pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> len(RandomPairs(50).sample(np.eye(4), np.array([0, 0, 1, 1]), random_state=0))
+    50
     """
 
     n_pairs: int | None = None
@@ -66,6 +87,17 @@ class BalancedPairs:
     ----------
     n_pairs : int, optional
         How many in all; 1000 c (c - 1) by default.
+
+    See Also
+    --------
+    RandomPairs : Pairs as they come.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = BalancedPairs(50).sample(np.eye(4), np.array([0, 0, 1, 1]), random_state=0)
+    >>> int(np.sum(pairs.y == 1))
+    25
     """
 
     n_pairs: int | None = None
@@ -108,6 +140,17 @@ class NeighborPairs:
     ----------
     n_similar, n_dissimilar : int
         Neighbours of each kind for every point (fewer where a class is smaller).
+
+    See Also
+    --------
+    BalancedPairs : Random pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = NeighborPairs(1, 1).sample(np.arange(4.0)[:, None], np.array([0, 0, 1, 1]))
+    >>> pairs.indices[pairs.y == 1].tolist()
+    [[0, 1], [1, 0], [2, 3], [3, 2]]
     """
 
     n_similar: int = 3

@@ -106,6 +106,13 @@ class AML(MomentLearner):
         After pairs: those no farther apart are called similar.
     n_iter_, converged_, objective_ : iterations, whether tol was met, D by iteration
 
+    See Also
+    --------
+    AMLCV : Chooses among losses and parameters by cross-validation.
+    GMML : The same without the adversary, in closed form.
+    NeighborAML : The adversary with a loss on neighbours, for k-NN.
+    PairAML : The adversary with a logistic loss on pairs.
+
     Notes
     -----
     Time O(nd²) or O(Nd + nd²) for the scatter and O(d³) per iteration, whatever the number of pairs;

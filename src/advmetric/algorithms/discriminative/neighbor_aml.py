@@ -111,6 +111,12 @@ class NeighborAML(Gatherer):
     settled_ : bool
         Whether the last refresh replaced at most 1 % of the candidates: another one would change nothing more.
 
+    See Also
+    --------
+    PairAML : For pairs and triplets.
+    AMLCV : Chooses the loss.
+    LMNN : Large margins without an adversary.
+
     Notes
     -----
     For m anchors among n points in r dimensions an evaluation takes O(m(k_s + k_d)r + m k_s k_d + nr²) and a search for

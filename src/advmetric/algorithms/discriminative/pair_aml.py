@@ -107,6 +107,12 @@ class PairAML(Gatherer):
     slope_ : float
         The relative slope at the end.
 
+    See Also
+    --------
+    NeighborAML : For k-NN with class labels.
+    AMLCV : Chooses the loss.
+    GMML : Its regulariser, in closed form.
+
     Notes
     -----
     An evaluation takes O(Nr + nr²) for N pairs of n points in r dimensions and O(r³); index pairs are never expanded to

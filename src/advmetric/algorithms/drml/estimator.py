@@ -63,6 +63,10 @@ class DRML(MetricLearner):
         M^{1/2}Wᵀ up to a rotation, in the units of the features; rows from the largest eigenvalue to the smallest.
     n_iter_, converged_, objective_ : iterations, whether tol was met, the objective by iteration (never rises)
 
+    See Also
+    --------
+    AML : With ``n_components``, the subspace is chosen before the metric.
+
     Notes
     -----
     An iteration takes O(Np + ndp + p³) time where pairs outnumber points and O(Ndp + p³) otherwise, memory
@@ -87,6 +91,15 @@ class DRML(MetricLearner):
     ----------
     M. Harandi, M. Salzmann, R. Hartley. Joint Dimensionality Reduction and Metric Learning: A Geometric Take.
     ICML 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_wine(return_X_y=True)
+    >>> learner = DRML(n_components=2, pairs=500, random_state=0).fit(scale(X), y)
+    >>> learner.transform(scale(X)).shape, bool(learner.score(scale(X), y) > 0.8)
+    ((178, 2), True)
     """
 
     _constraints = {

@@ -78,6 +78,11 @@ class ITML(MetricLearner):
         The objective is at most that far above its minimum; infinite if M is too far from the optimum
         to tell.
 
+    See Also
+    --------
+    PairAML : Logistic loss instead of bounds.
+    FlatGeo : Bounds with metrics of fixed rank.
+
     Notes
     -----
     "lbfgs": O(nd² + Nd + d³) per iteration for N pairs of n points, because pairs act through the sparse

@@ -76,6 +76,10 @@ class LMNN(MetricLearner):
         Objective by iteration, over the impostors known at that time; the last value is that of
         ``components_`` over all triplets.
 
+    See Also
+    --------
+    NeighborAML : A smooth relative with an adversary.
+
     Notes
     -----
     The hinge is rounded over a width that shrinks as the solver proceeds, impostors are an active set

@@ -65,6 +65,10 @@ class RVML(MetricLearner):
         Lᵀ with the scaling folded in, so that it acts on the features as they came.
     n_features_in_, feature_names_in_, classes_ : as for all learners
 
+    See Also
+    --------
+    KernelRVML : The same with a kernel.
+
     Notes
     -----
     Time O(nd·min(n, d)), memory O(nd + d²). With "transport" add O(n²d) time for the mean distance and

@@ -105,6 +105,10 @@ class KernelRVML(RVML):
         The training points, centred and scaled.
     mean_, scale_, gamma_ : the centring, the scaling and the gamma in use
 
+    See Also
+    --------
+    RVML : The linear method.
+
     Notes
     -----
     Time O(n²d + n³), memory O(n²): Isolet (6 238 points) 7.5 s and 1 GB on one core. Up to 20 000 points; for more,
@@ -113,6 +117,15 @@ class KernelRVML(RVML):
     References
     ----------
     M. Perrot, A. Habrard. Regressive Virtual Metric Learning. NIPS 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_circles
+    >>> X, y = make_circles(100, factor=0.3, noise=0.05, random_state=0)
+    >>> Z = KernelRVML(lam=1e-3).fit(X, y).transform(X)  # circles apart
+    >>> bool(np.linalg.norm(Z[y == 0].mean(axis=0) - Z[y == 1].mean(axis=0)) > 2 * Z[y == 0].std())
+    True
     """
 
     _constraints = {**RVML._constraints, "kernel": _check_kernel, "gamma": Optional(Real(0.0, open_low=True))}

@@ -8,7 +8,7 @@ import io
 import re
 from typing import TYPE_CHECKING
 
-from advmetric.plots import COLORS
+from advmetric.plots.axes import COLORS
 from advmetric.utils.optional import require
 
 if TYPE_CHECKING:

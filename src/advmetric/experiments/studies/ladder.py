@@ -16,7 +16,7 @@ from advmetric.experiments.protocol import Split, knn_error
 from advmetric.experiments.report.content import Drawing, Table, mean_and_sd, values_of
 from advmetric.experiments.report.drawing import subplots
 from advmetric.pairs.samplers import RandomPairs
-from advmetric.plots import COLORS
+from advmetric.plots.axes import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,7 +22,7 @@ from advmetric.experiments.protocol import contenders, fit_tuned, knn_error, spl
 from advmetric.experiments.report.content import Cell, Drawing, Heading, Paragraph, Table, mean_and_sd, values_of
 from advmetric.experiments.report.drawing import subplots
 from advmetric.pairs.samplers import RandomPairs
-from advmetric.plots import COLORS
+from advmetric.plots.axes import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

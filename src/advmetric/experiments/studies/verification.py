@@ -45,7 +45,7 @@ from advmetric.learners.tuning import PairScorer, best_params
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.metric.threshold import best_threshold
 from advmetric.pairs.data import LabelledPoints, Pairs, Samples
-from advmetric.plots import COLORS
+from advmetric.plots.axes import COLORS
 from advmetric.utils.typing import Indices, Matrix
 
 if TYPE_CHECKING:
