@@ -217,3 +217,10 @@ def test_every_point_of_growth_is_measured_beside_its_bound(bench, monkeypatch, 
     assert min(found["seconds"], found["bound"]) > 0.0
     assert found["bytes"] >= 0.0
     assert ("with graph" in found) == (table == "N")
+
+
+def test_the_benchmark_of_discriminative_losses_prints_its_ratios(bench, capsys):
+    assert bench("discriminative").main(["--fast", "--only", "pairs"]) == 0
+    printed = capsys.readouterr().out
+    assert "PairAML / GMML" in printed
+    assert "memory above the data" in printed

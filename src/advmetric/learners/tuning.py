@@ -133,8 +133,8 @@ def make_folds(data: Samples, cv: Any, groups: Any = None) -> list[Part]:
         if not folds:
             raise ValueError(
                 f"{len(y)} points in {len(np.unique(y))} classes are too few for cross-validation: no fold leaves two "
-                "classes and two points of one of them to learn from. Add points, or give the parameters without a "
-                "search (AML instead of AMLCV)."
+                "classes and two points of one of them to learn from. Add points, or learn without a "
+                "search (AML instead of AMLCV, --no-tune in the shell)."
             )
     return [(data.take(train), data.take(test)) for train, test in folds]
 

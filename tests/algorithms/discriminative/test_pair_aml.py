@@ -337,3 +337,17 @@ def test_points_that_are_in_no_pair_change_nothing(vehicle):
 def test_bad_parameters_are_named(settings, message, vehicle):
     with pytest.raises(ValueError, match=message):
         PairAML(**settings).fit(vehicle.formed, vehicle.kinds)
+
+
+def test_candidates_that_stop_early_do_not_start_where_others_stopped(vehicle):
+    from advmetric.pairs.data import LabelledPoints
+
+    settings = {"t": 0.25, "max_iter": 2, "alpha": 0.0, "beta": 1.0}
+    found = PairAML(random_state=0)._candidate_metrics(
+        [{**settings, "gamma": 1.0}, {**settings, "gamma": 0.01}], LabelledPoints(vehicle.X, vehicle.y)
+    )
+    _, (second, steps) = found
+    assert steps == 2
+    with pytest.warns(ConvergenceWarning):
+        alone = PairAML(random_state=0, gamma=0.01, **settings).fit(vehicle.X, vehicle.y)
+    assert_close(second.components, alone.components_, 1e-9)

@@ -238,7 +238,8 @@ def test_columns_of_dates_and_names_are_called_by_their_name(refused, name):
     [
         ("x,class\n1,a\n2,a\n3,b\n", (), "too few rows to hold some out"),
         ("x,class\n1,a\n2,b\n", (), "2 rows are too few to hold some out"),
-        ("x,class\n1,a\n2,a\n3,b\n4,b\n", ("--test", 0), "too few rows to tune"),
+        ("x,class\n1,a\n2,a\n3,b\n4,b\n", ("--test", 0), "learn without a search (AML instead of AMLCV, --no-tune"),
+        ("x,class\n1,a\n2,a\n3,b\n4,b\n", ("--test", 0, "--method", "AML"), "too few rows to tune"),
         ("5.1,3.5,setosa\n4.9,3.0,virginica\n", (), "first line is data"),
         ("5,3,setosa\n4,3,virginica\n", (), "if it is data, give --no-header"),
         ('x,class\n1,a\n2,"b\n3,a\n4,b\n', (), "line 3: a quote is not closed"),
