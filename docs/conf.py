@@ -1,11 +1,7 @@
 """Sphinx configuration: `make docs` builds the site into docs/_build/html."""
 
-import os
 import re
-import sys
 from importlib.metadata import version as installed_version
-
-sys.path.insert(0, os.path.abspath("_extensions"))
 
 project = "advmetric"
 author = "the advmetric developers"
@@ -32,7 +28,6 @@ suppress_warnings = ["config.cache"]
 templates_path = ["_templates"]
 html_theme = "furo"
 html_title = "advmetric"
-html_static_path = ["_static"]
 html_copy_source = False
 
 autosummary_generate = True
