@@ -2,6 +2,7 @@
 
 import re
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 project = "advmetric"
 author = "the advmetric developers"
@@ -57,6 +58,29 @@ def skip_routing(app, what, name, obj, skip, options):
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 
 
+# What axe-core finds in the pages of Sphinx and its theme: headings without a level, code that scrolls but cannot be
+# reached by keyboard, landmarks without a name.
+REPAIRS = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    "<pre>": '<pre tabindex="0">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Site">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="Page">',
+}
+
+
+def repair_pages(app, error):
+    """Make the pages accessible, after the build."""
+    if error is None and app.builder.format == "html":
+        for path in Path(app.outdir).rglob("*.html"):
+            text = path.read_text(encoding="utf-8")
+            repaired = text
+            for old, new in REPAIRS.items():
+                repaired = repaired.replace(old, new)
+            if repaired != text:
+                path.write_text(repaired, encoding="utf-8")
+
+
 def setup(app):
     """Connect the above."""
     app.connect("autodoc-skip-member", skip_routing)
+    app.connect("build-finished", repair_pages)
