@@ -2,8 +2,8 @@
 A metric of rows on many workers
 ================================
 
-A Dask array goes straight into ``fit``: each worker reduces its chunks to counts, means and d×d matrices, which add up to
-the metric of one machine. Here the workers are two threads.
+A Dask array goes straight into ``fit``: each worker reduces its chunks to counts, means and d×d matrices, which add up
+to the metric of one machine. Here the workers are threads.
 """
 
 import dask.array as da

@@ -2,8 +2,8 @@
 Deep AML: a network trained against the adversary
 =================================================
 
-:class:`~advmetric.deep.AMLHead` stands where the loss was: it holds a metric on the features of a network and returns the
-pair loss with its adversary. Trained on half of scikit-learn's digits, shown on the other half.
+:class:`~advmetric.deep.AMLHead` stands where the loss was: it holds a metric on the features of a network and returns
+the pair loss with its adversary. Trained on half of scikit-learn's digits, shown on the other half.
 """
 
 import matplotlib.pyplot as plt
@@ -34,9 +34,9 @@ with torch.no_grad():
     embedded = head.transform(model(images)).numpy()
 
 # %%
-# The new images, in the pixels and in the learned space. New *digits* are another matter: trained on 0 to 6 only, the same
-# network ranks pairs of 7, 8 and 9 worse than the pixels do (ROC AUC 0.77 against 0.82). A network needs many classes to
-# carry over to new ones.
+# The new images, in the pixels and in the learned space. New *digits* are another matter: trained on 0 to 6 only, the
+# same network ranks pairs of 7, 8 and 9 worse than the pixels do (ROC AUC 0.77 against 0.82). A network needs many
+# classes to carry over to new ones.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for ax, (name, Z) in zip(axes, {"pixels": digits.data, "AMLHead": embedded}.items(), strict=True):

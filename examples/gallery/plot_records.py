@@ -16,7 +16,7 @@ from advmetric import Euclidean, PairAML
 
 rng, fields = random.Random(0), ("name", "street", "town", "born")
 values = {
-    "name": [f"{a} {b}" for a in ("Anna", "Ben", "Clara", "David", "Emma") for b in ("Abel", "Costa", "Evans", "Novak")],
+    "name": [f"{a} {b}" for a in ("Anna", "Ben", "Clara", "David") for b in ("Abel", "Costa", "Evans", "Novak")],
     "street": [f"{s} {i}" for s in ("Oak Lane", "Mill Road", "High Street", "Lake Drive") for i in range(1, 60)],
     "town": ["Bern", "Lyon", "Graz", "Turin", "Ghent", "Malmo", "Porto", "Cork"],
     "born": [str(year) for year in range(1940, 2006)],
