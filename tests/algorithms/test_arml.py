@@ -98,7 +98,6 @@ def test_certified_radii_of_unseen_points_grow():
     X, y = StandardScaler().fit_transform(data.X), np.unique(data.y, return_inverse=True)[1]
     train, test = slice(0, None, 2), slice(1, None, 2)
     found = ARML(n_steps=500, random_state=0).fit(X[train], y[train])
-    # Euclidean, ARML: 0.47, 0.52 when written.
     euclidean, robust = (
         np.mean(certified_radius(L, X[train], y[train], X[test], y[test], 5) > 0.2)
         for L in (np.eye(X.shape[1]), found.components_)

@@ -149,8 +149,8 @@ class ARML(MetricLearner):
         Nearest points of the same class, and of other classes, that triplets are drawn from (fewer in small classes; a
         point alone in its class makes none).
     n_steps : int, default=1000
-        Steps of Adam from the Euclidean distance, one triplet per point each. Part of the method: the minimum itself is
-        less robust.
+        Steps of Adam from the Euclidean distance, one triplet per point each. Part of the method: on vehicle, the
+        minimum itself certifies fewer points.
     step_size : float > 0, default=1e-3
     n_refresh : int, default=20
         How often the nearest points are looked for anew, under the metric so far.
