@@ -153,19 +153,25 @@ def _answer(known: _Learned) -> str:
     beside = "the Euclidean distance" + (" of standardised features" if known.standardize else "")
     judged = known.fitted.sampled or known.fitted.test
     if "error" in mine:
-        verdict = _verdict(plain["error"] - mine["error"])
+        # The two verdicts on a row differ in at most a share of mine + plain of the rows.
+        noise = np.sqrt((mine["error"] + plain["error"]) / judged)
+        verdict = _verdict(plain["error"] - mine["error"], noise)
         return (
             f"On {judged} held-out rows, {K} nearest neighbours under the learned distance are wrong in "
             f"{100 * mine['error']:.1f} % of the cases, under {beside} in {100 * plain['error']:.1f} %: {verdict}."
         )
-    verdict = _verdict(mine["roc_auc"] - plain["roc_auc"])
+    noise = np.sqrt(2.0 * mine["roc_auc"] * (1.0 - mine["roc_auc"]) / judged)
+    verdict = _verdict(mine["roc_auc"] - plain["roc_auc"], noise)
     return (
         f"On {judged} held-out pairs, a same pair is nearer than a different one in {100 * mine['roc_auc']:.1f} % of "
         f"the cases under the learned distance, in {100 * plain['roc_auc']:.1f} % under {beside}: {verdict}."
     )
 
 
-def _verdict(gain: float) -> str:
+def _verdict(gain: float, noise: float) -> str:
+    """Say whether learning helps, or whether the gain is within about one standard error."""
+    if abs(gain) <= noise:
+        return "the difference may be chance" if gain else "no difference"
     return "learning helps here" if gain > 0 else "learning does not help here"
 
 
