@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # One process per core, each with one BLAS thread: threads of several processes would compete.
-TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
+TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup $(FLAGS)
 
 .PHONY: reproduce test test-slow test-least test-newest test-nightly fuzz test-kernels lint bench docs dist clean help
 
@@ -31,7 +31,8 @@ test-slow: $(VENV)/.dev  ## run the slow tests too (minutes)
 
 test-least:  ## run the tests with the least versions that pyproject.toml allows
 	$(PYTHON) tools/least_versions.py > .least-versions.txt
-	PIP_CONSTRAINT=.least-versions.txt $(MAKE) test VENV=.venv-least
+	# Old releases call what new releases of their own dependencies deprecate; scikit-learn 1.6 wants SciPy's array API.
+	SCIPY_ARRAY_API=1 PIP_CONSTRAINT=.least-versions.txt $(MAKE) test VENV=.venv-least FLAGS="-W default::DeprecationWarning"
 
 test-newest:  ## run the tests with the newest versions, also those not released yet
 	PIP_PRE=1 $(MAKE) test VENV=.venv-newest

@@ -35,7 +35,7 @@ def test_the_view_is_json_and_says_what_learning_is_worth(point_view, pair_view)
         assert json.loads(json.dumps(view, allow_nan=False)) == view
     assert "On 60 held-out rows" in point_view["answer"]
     assert "On 80 held-out pairs" in pair_view["answer"]
-    assert point_view["answer"].endswith("learning helps here.")
+    assert point_view["answer"].endswith("the difference may be chance.")  # 16 against 21 errors
 
 
 @pytest.mark.parametrize("name", ["learned", "euclidean"])
