@@ -25,7 +25,8 @@ HEAD = """# Results
 
 Measured with the full profile (`advmetric reproduce --data-home DIR`, seed 0), one BLAS thread per process. The records
 are in docs/results/; `python tools/results_doc.py` writes this page from them. The report of `make reproduce` shows the
-same sections, with figures, in quick form. Times were taken on shared machines.
+same sections, with figures, in quick form. Times were taken on shared machines. Verification, the synthetic data,
+sensitivity, fewer pairs and wrong labels were last measured in [earlier versions](results-earlier.md).
 """
 
 
