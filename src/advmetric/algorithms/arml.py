@@ -168,6 +168,10 @@ class ARML(MetricLearner):
     classes_, n_features_in_, feature_names_in_ : class labels; number and, for DataFrames, names of the features
     n_iter_, objective_ : steps, and the mean of ℓ over the triplets of each, radii in units of u
 
+    See Also
+    --------
+    NeighborAML : An adversary against pairs of points, with a margin or softmax loss.
+
     Notes
     -----
     Loss, draws and steps are those of the authors' code, which looks for neighbours before every step. A step takes
