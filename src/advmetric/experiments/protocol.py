@@ -162,5 +162,7 @@ def fit_tuned(method: Method, parts: Split, task: Task) -> tuple[Any, dict[str, 
             score=NeighborScorer(K),
             thin=profile.thin,
         )
-    learner = make_learner(method, params, pairs=pairs, random_state=task.trial)
-    return learner.fit(parts.X_train, parts.y_train), params
+    learner = make_learner(method, params, pairs=pairs, random_state=task.trial).fit(parts.X_train, parts.y_train)
+    if method.name == SEARCH.name:  # it tunes by itself
+        params = {"loss": learner.best_loss_}
+    return learner, params

@@ -142,7 +142,7 @@ def section(records: Sequence[Record]) -> Section:
         summary.append(f"Robustness, {dataset}: {_verdict(beaten)}")
         blocks += [
             Heading(dataset),
-            Paragraph(_verdict(beaten)),
+            Paragraph(f"Trials: {len({r.task.trial for r in mine})}. {_verdict(beaten).capitalize()}"),
             Table(
                 ["metric", "clean error", "attacked error", "not certified", "worst-case AUC"],
                 [_row(mine, name, name in beaten) for name in frontier(points)],
