@@ -139,10 +139,11 @@ def section(records: Sequence[Record]) -> Section:
         mine = [r for r in records if r.task.dataset == dataset]
         points = points_of(mine)
         beaten = dominating(points)
-        summary.append(f"Robustness, {dataset}: {_verdict(beaten)}")
+        verdict = _verdict(beaten)
+        summary.append(f"Robustness, {dataset}: {verdict}")
         blocks += [
             Heading(dataset),
-            Paragraph(f"Trials: {len({r.task.trial for r in mine})}. {_verdict(beaten).capitalize()}"),
+            Paragraph(f"Trials: {len({r.task.trial for r in _comparable(mine)})}; {verdict}"),
             Table(
                 ["metric", "clean error", "attacked error", "not certified", "worst-case AUC"],
                 [_row(mine, name, name in beaten) for name in frontier(points)],
@@ -165,9 +166,7 @@ def section(records: Sequence[Record]) -> Section:
 
 def points_of(records: Sequence[Record]) -> dict[str, Point]:
     """Return the mean clean and attacked error of each setting and method, over the trials that all have."""
-    trials = [{r.task.trial for r in records if r.task.method == name} for name in {r.task.method for r in records}]
-    shared = set.intersection(*trials)
-    kept = [r for r in records if not shared or r.task.trial in shared]
+    kept = _comparable(records)
     return {
         name: (
             float(values_of(kept, "error", method=name).mean()),
@@ -175,6 +174,13 @@ def points_of(records: Sequence[Record]) -> dict[str, Point]:
         )
         for name in sorted({r.task.method for r in kept})
     }
+
+
+def _comparable(records: Sequence[Record]) -> list[Record]:
+    """Return the records of the trials that all settings and methods have; all records if there is no such trial."""
+    trials = [{r.task.trial for r in records if r.task.method == name} for name in {r.task.method for r in records}]
+    shared = set.intersection(*trials)
+    return [r for r in records if not shared or r.task.trial in shared]
 
 
 def dominating(points: dict[str, Point]) -> list[str]:
