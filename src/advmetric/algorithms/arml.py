@@ -143,8 +143,8 @@ class ARML(MetricLearner):
     Parameters
     ----------
     loss : {"negative", "logistic"}, default="negative"
-        ℓ(ε) = -ε, as in the paper's experiments, or log(1 + exp(-ε/u)), u the mean |ε| of the Euclidean distance, which
-        hardly rewards radii beyond u.
+        ℓ(ε) = -ε, as in the paper's experiments, or log(1 + exp(-ε/u)), u the mean size of ε for the Euclidean
+        distance, which hardly rewards radii beyond u.
     n_neighbors : int, default=10
         Nearest points of the same class, and of other classes, that triplets are drawn from (fewer in small classes; a
         point alone in its class makes none).
