@@ -25,9 +25,9 @@ GEOMETRIC: tuple[Params, ...] = (
 SETTINGS: dict[tuple[str, str], list[Params]] = {
     ("points", "margin"): [
         _setting(0.1, 0.1, 0.0),
+        _setting(0.1, 0.1, 1.0),
         _setting(0.1, 0.01, 1.0),
         _setting(0.25, 0.1, 0.0),
-        _setting(0.25, 0.01, 1.0),
         _setting(0.5, 0.1, 0.0),
     ],
     ("points", "softmax"): [
@@ -43,9 +43,9 @@ SETTINGS: dict[tuple[str, str], list[Params]] = {
     ],
     ("pairs", "pairs"): [
         _setting(t, gamma, alpha, beta)
-        for t in (0.25, 0.5)
-        for gamma in (1.0, 0.3, 0.1, 0.01)
-        for alpha, beta in ((0.0, 30.0), (1.0, 30.0), (1.0, 10.0))
+        for t in (0.1, 0.5)
+        for gamma in (1.0, 0.1, 0.01)
+        for alpha, beta in ((0.0, 30.0), (1.0, 30.0), (1.0, 10.0), (1.0, 3.0))
     ],
 }
 """Of the discriminative losses, by supervision and loss."""

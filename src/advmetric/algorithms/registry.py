@@ -144,7 +144,7 @@ _METHODS = (
         PairAML,
         "this library: logistic loss on pairs, after Chen et al. (IJCAI 2018) and Guillaumin et al. (ICCV 2009)",
         "derived here",
-        {"gamma": (0.01, 0.03, 0.1, 0.3, 1.0), "beta": (10.0, 30.0), "alpha": (0.0, 1.0)},
+        {"t": (0.1, 0.25, 0.5), "gamma": (0.01, 0.1, 1.0), "alpha": (0.0, 1.0)},
     ),
     Method(
         "NeighborAML",

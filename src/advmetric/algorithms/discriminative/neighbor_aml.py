@@ -77,7 +77,7 @@ class NeighborAML(Gatherer):
         k_s, candidates of the same class per point; by default 3 for "margin" and 10 for "softmax". Fewer in classes
         with fewer members; a point that is alone in its class has no term in the loss.
     n_impostors : int, optional
-        k_d, candidates of other classes per point; by default 20 for "margin" and 40 for "softmax".
+        k_d, candidates of other classes per point; by default 5 for "margin" and 10 for "softmax".
     n_refresh : int, default=2
         How often candidates are looked for anew, at most.
     n_anchors : int, optional
@@ -202,7 +202,7 @@ class NeighborAML(Gatherer):
     @property
     def _sizes(self) -> tuple[int, int]:
         """Number of candidates of the same class, and of other classes."""
-        near, far = (3, 20) if self.loss == "margin" else (10, 40)
+        near, far = (3, 5) if self.loss == "margin" else (10, 10)
         return self.n_neighbors or near, self.n_impostors or far
 
     def _pose(self, data: LabelledPoints) -> _Posed:

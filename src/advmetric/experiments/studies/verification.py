@@ -21,6 +21,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from advmetric.algorithms.amlcv import AMLCV
 from advmetric.algorithms.registry import SEARCH, Method
 from advmetric.datasets.verification import VerificationSet, load_verification
 from advmetric.evaluation.roc import RATES, roc_measures
@@ -65,6 +66,8 @@ TUNE_POINTS = 1000
 """Their parameters are chosen with at most this many; those of methods that learn from pairs …"""
 TUNE_PAIRS = 6000
 """… with at most this many pairs, unless a parameter weighs a sum over pairs."""
+SEARCH_FOLDS = 3
+"""AMLCV cross-validates over at most this many groups of the set's own folds, whose people or classes are disjoint."""
 QUICK_PAIRS = 2000
 QUICK_FOLDS = 3
 _ABOUT = {
@@ -141,7 +144,7 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
     params = choose_params(data, method, train, task.trial, profile.thin, data_home)
     F = features(data, data.pairs[train], data.labels[train])
     samples = _samples(method, data, F, train, task.trial, min(MAX_POINTS, profile.tune_rows))
-    metric = _learn(make_learner(method, params, task.trial), samples)
+    metric = _learn(make_learner(method, params, task.trial), samples, data.folds[train])
     seconds = time.perf_counter() - started
     Z = F @ metric.components.T  # every point is embedded once
     training, judged = (Pairs(Z, data.pairs[part, 0], data.pairs[part, 1], data.labels[part]) for part in (train, test))
@@ -272,11 +275,15 @@ def make_learner(method: Method, params: dict[str, Any], random_state: int) -> A
     return learner
 
 
-def _learn(learner: Any, samples: Samples) -> Mahalanobis:
-    if isinstance(samples, Pairs):
-        learner.set_params(preprocessor=samples.X).fit(samples.indices, samples.labels)
-    else:
+def _learn(learner: Any, samples: Samples, folds: Indices) -> Mahalanobis:
+    if not isinstance(samples, Pairs):
         learner.fit(samples.X, samples.labels)
+    elif isinstance(learner, AMLCV):
+        # It chooses on pairs of people or classes that it did not learn from, like the methods with a grid.
+        groups, cv = (folds, min(SEARCH_FOLDS, len(np.unique(folds)))) if len(np.unique(folds)) > 1 else (None, 5)
+        learner.set_params(preprocessor=samples.X, cv=cv).fit(samples.indices, samples.labels, groups=groups)
+    else:
+        learner.set_params(preprocessor=samples.X).fit(samples.indices, samples.labels)
     return Mahalanobis(learner.components_)
 
 
@@ -287,8 +294,9 @@ def section(records: Sequence[Record]) -> Section:
     """Return a table per set and the mean ROC curves."""
     blocks: list[Any] = [
         Paragraph(
-            "Parameters by AUC on held-out training pairs (LFW: on View 1); features fitted on the images of training "
-            "pairs; thresholds from training pairs. Mean ± standard error over the folds that all methods finished."
+            "Parameters by AUC on held-out training pairs (LFW: on View 1; AMLCV: by cross-validation over the training "
+            "folds); features fitted on the images of training pairs; thresholds from training pairs. Mean ± standard "
+            "error over the folds that all methods finished."
         )
     ]
     kept: list[Record] = []
