@@ -116,7 +116,8 @@ def section(records: Sequence[Record]) -> Section:
             Paragraph(explanation),
             Table(head, rows),
             Paragraph(
-                "Differences of mean errors, with p-values (paired Wilcoxon over the splits, Holm over the table)."
+                "Differences of mean errors, with p-values (paired Wilcoxon over the splits; Holm over the sets and losses "
+                "of each comparison and error)."
             ),
             Table(["set, loss", "difference", "clean", "p", "attacked", "p"], tests),
             *(Paragraph(sentence) for sentence in sentences),
@@ -157,9 +158,10 @@ def _comparisons(found: _Found, datasets: Sequence[str]) -> _Tested:
             tested[dataset, loss, first, second] = {
                 key: (float(gap.mean()), paired_p_value(gap), len(gap)) for key, gap in gaps.items()
             }
-    for key in _KEYS:
-        adjusted = holm(np.array([entry[key][1] for entry in tested.values()]))
-        for entry, p in zip(tested.values(), adjusted, strict=True):
+    for question, key in product(_COMPARED, _KEYS):
+        entries = [entry for (*_, first, second), entry in tested.items() if (first, second) == question]
+        adjusted = holm(np.array([entry[key][1] for entry in entries]))
+        for entry, p in zip(entries, adjusted, strict=True):
             entry[key] = (entry[key][0], float(p), entry[key][2])
     return tested
 

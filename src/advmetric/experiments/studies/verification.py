@@ -280,8 +280,9 @@ def _learn(learner: Any, samples: Samples, folds: Indices) -> Mahalanobis:
         learner.fit(samples.X, samples.labels)
     elif isinstance(learner, AMLCV):
         # It chooses on pairs of people or classes that it did not learn from, like the methods with a grid.
-        groups, cv = (folds, min(SEARCH_FOLDS, len(np.unique(folds)))) if len(np.unique(folds)) > 1 else (None, 5)
-        learner.set_params(preprocessor=samples.X, cv=cv).fit(samples.indices, samples.labels, groups=groups)
+        parts = len(np.unique(folds))
+        learner.set_params(preprocessor=samples.X, cv=min(SEARCH_FOLDS, parts) if parts > 1 else SEARCH_FOLDS)
+        learner.fit(samples.indices, samples.labels, groups=folds if parts > 1 else None)
     else:
         learner.set_params(preprocessor=samples.X).fit(samples.indices, samples.labels)
     return Mahalanobis(learner.components_)
@@ -294,9 +295,9 @@ def section(records: Sequence[Record]) -> Section:
     """Return a table per set and the mean ROC curves."""
     blocks: list[Any] = [
         Paragraph(
-            "Parameters by AUC on held-out training pairs (LFW: on View 1; AMLCV: by cross-validation over the training "
-            "folds); features fitted on the images of training pairs; thresholds from training pairs. Mean ± standard "
-            "error over the folds that all methods finished."
+            "Parameters by AUC on held-out training pairs (LFW: on View 1; AMLCV: by cross-validation over the "
+            "training folds); features fitted on the images of training pairs; thresholds from training pairs. Mean ± "
+            "standard error over the folds that all methods finished."
         )
     ]
     kept: list[Record] = []
