@@ -2,8 +2,8 @@
 
 Chosen on training parts of vehicle, german-credit-numeric, isolet, letters, mnist-4000 and letters-unseen (and, in an
 earlier version, on further splits with seeds 1001 and up of vehicle, breast-cancer and german-credit-numeric), and on
-sonar, heart, pima, bands, ring, satimage and vowel of the KEEL repository: few settings such that on each set one is near
-the best.
+sonar, heart, pima, bands, ring, satimage and vowel of the KEEL repository: few settings such that on each set one is
+near the best.
 """
 
 from __future__ import annotations

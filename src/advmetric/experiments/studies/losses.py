@@ -116,8 +116,8 @@ def section(records: Sequence[Record]) -> Section:
             Paragraph(explanation),
             Table(head, rows),
             Paragraph(
-                "Differences of mean errors, with p-values (paired Wilcoxon over the splits; Holm over the sets and losses "
-                "of each comparison and error)."
+                "Differences of mean errors, with p-values (paired Wilcoxon over the splits; Holm over the sets and "
+                "losses of each comparison and error)."
             ),
             Table(["set, loss", "difference", "clean", "p", "attacked", "p"], tests),
             *(Paragraph(sentence) for sentence in sentences),
