@@ -28,6 +28,12 @@ def bench(monkeypatch):
             del sys.modules[name]
 
 
+@pytest.mark.parametrize("script", [path for path in FOLDER.rglob("*.py")], ids=lambda path: path.stem)
+def test_every_script_can_be_imported(bench, monkeypatch, script):
+    monkeypatch.syspath_prepend(str(script.parent))
+    bench(script.stem)
+
+
 def test_interleaved_reports_the_least_time_of_one_call(bench, monkeypatch):
     harness, now, calls = bench("harness"), [0.0], []
 
