@@ -1,19 +1,15 @@
 """What the tests of the contract share: the learners, and data for each kind of supervision."""
 
-import json
-import subprocess
-import sys
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import advmetric
-from advmetric import AML, AMLCV, DRML, GMML, ITML, LMNN, FlatGeo, NeighborPairs, load_dataset
+from advmetric import AML, AMLCV, DRML, GMML, ITML, LMNN, FlatGeo, NeighborPairs
 from reference.browser import find_chromium, open_chromium
+from reference.vehicle import Labelled, labelled_vehicle
 
 SMALL_GRID: dict[str, Any] = {"alphas": (0.0, 1.0), "betas": (1.0,), "ts": (0.25, 0.5), "cv": 2}
 
@@ -49,19 +45,6 @@ FURTHER_SETTINGS = [
     AMLCV(**SMALL_GRID | {"n_components": (None, 1)}, scoring="balanced_accuracy"),
 ]
 """Settings that scikit-learn's checks see beside the defaults."""
-
-
-class Labelled(NamedTuple):
-    """Points with classes, and index pairs on them with labels."""
-
-    X: np.ndarray
-    y: np.ndarray
-    indices: np.ndarray
-    kinds: np.ndarray
-
-    @property
-    def formed(self) -> np.ndarray:
-        return self.X[self.indices]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -102,22 +85,9 @@ def point_learner(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(scope="session")
-def imported() -> set[str]:
-    """The modules that a fresh interpreter has after importing the library and its data sets."""
-    code = "import json, sys, advmetric, advmetric.datasets; advmetric.MetricIndex; print(json.dumps([*sys.modules]))"
-    return set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
-
-
-@pytest.fixture(scope="session")
 def vehicle() -> Labelled:
     """Vehicle, standardised, with 400 index pairs: half of them similar."""
-    data = load_dataset("vehicle")
-    X, y = StandardScaler().fit_transform(data.X), data.y
-    rng = np.random.default_rng(0)
-    left = rng.integers(len(X), size=400)
-    pools = [np.flatnonzero((y == y[i]) == (k % 2 == 0)) for k, i in enumerate(left)]
-    indices = np.column_stack([left, [rng.choice(pool[pool != i]) for pool, i in zip(pools, left, strict=True)]])
-    return Labelled(X, y, indices, np.where(y[indices[:, 0]] == y[indices[:, 1]], 1, -1))
+    return labelled_vehicle()
 
 
 @pytest.fixture

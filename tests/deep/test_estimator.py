@@ -1,7 +1,5 @@
 """DeepAML: it learns what pixels do not show, from classes and from pairs, and its files are complete or refused."""
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -475,26 +473,6 @@ def test_points_of_another_shape_are_refused(model, table):
         model.transform(table[0][:3].reshape(3, 5, 2))
     with pytest.raises(ValueError, match="no preprocessor"):
         model.pair_distance([[0, 1]])
-
-
-def test_without_torch_the_message_says_what_to_install():
-    code = """
-import sys
-class NoTorch:
-    def find_spec(self, name, path=None, target=None):
-        if name == "torch":
-            raise ModuleNotFoundError("No module named 'torch'", name="torch")
-sys.meta_path.insert(0, NoTorch())
-import advmetric
-assert "advmetric.deep" not in sys.modules
-try:
-    import advmetric.deep
-except ImportError as error:
-    assert 'pip install "advmetric[deep]"' in str(error), error
-else:
-    raise SystemExit("imported")
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_head_is_an_amlhead(model):

@@ -79,7 +79,7 @@ def load_verification(
         * test_scene (mvs): ``"yosemite"``; the other two train.
         * patches: (n, side, side) uint8 array to take in place of a file; n_points=3000, at most this many of them;
           n_views=4, views of each; jitter, a `Jitter` that bounds the changes.
-        * n_folds, n_pairs, seed (where pairs are generated): folds, pairs per fold (half of them same; fewer where there
+        * n_folds, n_pairs, seed (where pairs are generated): folds, pairs per fold (half of them same; fewer if there
           are not as many), and the seed of everything random. 10 folds for pubfig and 5 elsewhere, 2000 pairs, seed 0.
 
     Returns
