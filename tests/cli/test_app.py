@@ -622,12 +622,23 @@ def test_without_the_extra_one_line_says_what_to_install(absent, cli, monkeypatc
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("transform", "m.npz", "vehicle.csv")])
-def test_a_reader_that_has_seen_enough_is_no_error(arguments):
+def test_a_reader_that_has_seen_enough_is_no_error(arguments, capfd, monkeypatch):
     Mahalanobis(np.eye(18), None, tuple(VEHICLE.feature_names)).save("m.npz")
     reader, writer = os.pipe()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "advmetric", *arguments], stdout=writer, stderr=subprocess.PIPE, env=ONE_THREAD
-    )
+    os.close(reader)
+    with os.fdopen(writer, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert main(list(arguments)) == 0
+        stdout.flush()  # as at exit
+        monkeypatch.undo()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_process_whose_reader_has_seen_enough_ends_without_a_word():
+    Mahalanobis(np.eye(18), None, tuple(VEHICLE.feature_names)).save("m.npz")
+    reader, writer = os.pipe()
+    command = [sys.executable, "-m", "advmetric", "transform", "m.npz", "vehicle.csv"]
+    process = subprocess.Popen(command, stdout=writer, stderr=subprocess.PIPE, env=ONE_THREAD)
     os.close(reader)
     os.close(writer)
     _, err = process.communicate(timeout=300)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 from contextlib import redirect_stderr, redirect_stdout
@@ -201,18 +200,17 @@ def timeless(out):
     return re.sub(r"<td class=\"time\">.*?</td>", "<td></td>", page)
 
 
-def test_after_ten_kills_the_report_is_that_of_an_undisturbed_run(tmp_path):
+def test_after_ten_kills_the_report_is_that_of_an_undisturbed_run(tmp_path, cli):
     undisturbed, tried = tmp_path / "undisturbed", tmp_path / "tried"
-    command = [sys.executable, "-m", "advmetric", *ARGUMENTS, "--jobs", "1", "--out"]
-    done = subprocess.run([*command, undisturbed], capture_output=True, text=True, timeout=300, check=True)
-    assert done.stdout.strip() == str(undisturbed / "report.html")
+    code, out, _ = cli(*ARGUMENTS, "--jobs", "1", "--out", undisturbed)
+    assert (code, out.strip()) == (0, str(undisturbed / "report.html"))
     for attempt in range(10):
         run_and_kill(tried, jobs=2 if attempt in (3, 7) else 1, runs=min(attempt, 1))
         if attempt == 4:
             with open(tried / "results.jsonl", "ab") as stream:  # as if killed in the middle of a line
                 stream.write(b'{"task":{"experiment":"table1","data')
     assert 9 <= len(Store(tried).records()) < 2 * 4 * 3
-    subprocess.run([*command, tried], capture_output=True, timeout=300, check=True)
+    assert cli(*ARGUMENTS, "--jobs", "1", "--out", tried)[0] == 0
     assert timeless(tried) == timeless(undisturbed)
     assert (tried / "table1.csv").read_bytes() == (undisturbed / "table1.csv").read_bytes()
     lines = (tried / "results.jsonl").read_bytes().splitlines()
