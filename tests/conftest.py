@@ -47,6 +47,35 @@ FURTHER_SETTINGS = [
 """Settings that scikit-learn's checks see beside the defaults."""
 
 
+SHARED = {
+    "tests/learners/test_dask.py": "cluster",
+    "tests/algorithms/discriminative/test_distributed.py": "cluster",
+    "tests/experiments/report/test_page.py": "browser and fork server",
+    "tests/explorer/test_page.py": "browser and fork server",
+    "tests/experiments/engine/test_runner.py": "browser and fork server",
+    "tests/experiments/engine/test_store.py": "browser and fork server",
+    "tests/features/test_cache.py": "browser and fork server",
+}
+"""Files that share something slow to start, by what it is."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run the tests of a file in one process, for the fixtures that they share; those of the contract anywhere.
+
+    xdist_group and --dist loadgroup would do, but have no effect with pytest 9.2 (pytest-dev/pytest-xdist#1386).
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFixtures(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            spread = path.startswith("tests/contract/") and path != "tests/contract/test_joblib.py"
+            return nodeid if spread else SHARED.get(path, path)
+
+    return ByFixtures(config, log)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"estimator", "check"} <= set(metafunc.fixturenames):
         mark = parametrize_with_checks([*LEARNERS.values(), *FURTHER_SETTINGS]).mark

@@ -234,12 +234,6 @@ def test_pickle_and_joblib_round_trips_are_exact(learner, vehicle, kind, tmp_pat
             np.testing.assert_array_equal(copy.predict(vehicle.formed), learner.predict(vehicle.formed))
 
 
-@pytest.mark.xdist_group("joblib")
-def test_learners_run_inside_joblib_workers(vehicle):
-    scores = cross_val_score(AML(), vehicle.formed, vehicle.kinds, cv=FOLDS, n_jobs=2)
-    np.testing.assert_array_equal(scores, cross_val_score(AML(), vehicle.formed, vehicle.kinds, cv=FOLDS))
-
-
 # --- output ---------------------------------------------------------------------------------------------
 
 

@@ -23,11 +23,10 @@ from advmetric.learners.dask import statistics
 from advmetric.utils.optional import require
 from reference.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.xdist_group("cluster"),  # one cluster for all: it takes seconds to start
-    # On a machine with other work.
-    pytest.mark.filterwarnings("ignore:Creating scratch directories is taking a surprisingly long time:UserWarning"),
-]
+# On a machine with other work.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Creating scratch directories is taking a surprisingly long time:UserWarning"
+)
 
 SETTINGS = [AML(), AML(t=0.2, n_components=3), GMML(t=0.1), Euclidean()]
 CLASSES = np.array(["bus", "opel", "saab", "van"])
