@@ -151,9 +151,17 @@ def client(tmp_path_factory):
     import distributed
 
     folder = str(tmp_path_factory.mktemp("dask"))
+    patient = {"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"}
+    # The cluster lives until the last test: what it does while idle (a profile every 10 ms) takes minutes in all.
+    idle = {
+        "distributed.worker.profile.enabled": False,
+        "distributed.worker.memory.monitor-interval": "2s",
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "10s",
+    }
     workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "local_directory": folder}
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"}),
+        dask.config.set(patient | idle),
         # Any port: None is 8787, which the next cluster on this machine has taken.
         distributed.LocalCluster(**workers, dashboard_address="127.0.0.1:0", silence_logs=60) as cluster,
         distributed.Client(cluster, timeout=120) as client,
