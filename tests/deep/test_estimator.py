@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, SkipTestWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
@@ -232,7 +232,7 @@ CHECKED = {"epochs": 1, "embedding": 4, "batch_size": 16, "early_stopping": Fals
 def test_scikit_learns_checks_pass_but_those_that_predict_from_points(estimator_type):
     expected = NOT_APPLICABLE if estimator_type is DeepAML else {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of checks that are skipped
+        warnings.simplefilter("ignore", SkipTestWarning)
         results = check_estimator(
             estimator_type(**CHECKED), expected_failed_checks=expected, on_skip=None, on_fail=None
         )

@@ -115,6 +115,7 @@ def test_transport_targets_are_those_of_pots_solver(wine_scaled, eta):
     n, m = len(Z), len(landmarks)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", ResourceWarning)
         plan = ot.da.sinkhorn_lpl1_mm(np.full(n, 1 / n), y, np.full(m, 1 / m), cdist(Z, landmarks), 0.5, eta)
     expected = plan / plan.sum(axis=1, keepdims=True) @ landmarks
     assert_allclose(transport_targets(Z, y, eta=eta), expected, atol=1e-10)
