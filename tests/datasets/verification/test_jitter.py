@@ -317,7 +317,7 @@ def test_a_patch_of_16_bits_is_refused(tmp_path):
 def test_a_scene_without_points_is_not_taken_for_unlabelled_patches(tmp_path):
     write_scene(tmp_path / "scene", 0, n=256)
     (tmp_path / "scene" / "info.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"no info\.txt in .* nobody knows"):
+    with pytest.raises(FileNotFoundError, match=r"no info\.txt in .* it is unknown which"):
         load_verification("patches", folder=tmp_path / "scene")
 
 

@@ -174,7 +174,7 @@ def _from_folder(folder: Path, n_points: int) -> Grey:
     if not files:
         raise ValueError(f"there is no image file in {folder}")
     if files[0].name == "patches0000.bmp":
-        raise FileNotFoundError(f"there is no info.txt in {folder}, which says which patches show the same point")
+        raise FileNotFoundError(f"there is no info.txt in {folder}: it is unknown which patches show the same point")
     images = []
     for path in files[:n_points]:
         images.append(read_grey(path))
