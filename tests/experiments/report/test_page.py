@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
     """A complete report of a run still quicker than the quick one: two trials for Table 1, one of all else."""
     out = tmp_path_factory.mktemp("report")
     plan = Plan(profile="quick", trials=2, datasets=["breast-cancer", "vehicle"], methods=["Euclidean", "GMML", "AML"])
-    tiny = Profile(trials=2, draws=2, max_rows=200, tune_rows=150, max_pairs=500, tune_pairs=500, thin=4)
+    tiny = Profile(trials=2, draws=2, max_rows=150, tune_rows=120, max_pairs=300, tune_pairs=300, thin=12)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PROFILES, "quick", tiny)
         patch.setattr(few_pairs, "STEPS", few_pairs.STEPS[2:])
