@@ -5,7 +5,7 @@
     python benchmarks/accuracy.py --sets isolet --splits 5 --data-home DIR      where DIR has isolet.npz
 
 Splits are ShuffleSplit(test_size=0.2, random_state=0). The scaler (and PCA to 50 for mnist-4000), the metric
-and every choice of a parameter see the training part only; the test part is used once a method and split.
+and every choice of a parameter see the training part only; the test part is used once per method and split.
 """
 
 from __future__ import annotations

@@ -28,8 +28,9 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from advmetric import load_dataset, methods
-from advmetric.experiments.protocol import tuned
+from advmetric.learners.tuning import best_params
 from advmetric.metric.knn import knn_predict
+from advmetric.pairs.data import LabelledPoints
 
 KNOWN = {method.name: method for method in methods()}
 BASE = {"n": 4_000, "N": 20_000, "d": 20}
@@ -148,7 +149,8 @@ def tuned_errors(names: list[str], n_splits: int) -> None:
             scaler = StandardScaler().fit(X[train])
             A, B = scaler.transform(X[train]), scaler.transform(X[test])
             for name, values in errors.items():
-                learner, _ = tuned(KNOWN[name], A, y[train])
+                params = best_params(learner_for(name), LabelledPoints(A, y[train]), KNOWN[name].grid)
+                learner = learner_for(name, **params).fit(A, y[train])
                 values.append(
                     float(np.mean(knn_predict(learner.transform(A), y[train], learner.transform(B)) != y[test]))
                 )

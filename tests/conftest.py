@@ -1,19 +1,15 @@
 """What the tests of the contract share: the learners, and data for each kind of supervision."""
 
-import json
-import subprocess
-import sys
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import advmetric
-from advmetric import AML, AMLCV, DRML, GMML, ITML, LMNN, FlatGeo, NeighborPairs, load_dataset
+from advmetric import AML, AMLCV, DRML, GMML, ITML, LMNN, FlatGeo, NeighborPairs
 from reference.browser import find_chromium, open_chromium
+from reference.vehicle import Labelled, labelled_vehicle
 
 SMALL_GRID: dict[str, Any] = {"alphas": (0.0, 1.0), "betas": (1.0,), "ts": (0.25, 0.5), "cv": 2}
 
@@ -43,25 +39,41 @@ FURTHER_SETTINGS = [
     GMML(n_components=1, t=0.1),
     GMML(pairs="random", random_state=0),
     ITML(solver="projections", gamma=0.01, pairs=200, random_state=0),
-    LMNN(n_components=1, n_neighbors=1),
+    LMNN(n_components=1, n_neighbors=1, tol=5e-2),
     FlatGeo(n_components=1, pairs=200, random_state=0),
     DRML(n_components=1, pairs=200, random_state=0),
-    AMLCV(**SMALL_GRID | {"n_components": (None, 1)}, scoring="balanced_accuracy"),
+    AMLCV(alphas=1.0, betas=1.0, ts=0.5, cv=2, n_components=(None, 1), scoring="balanced_accuracy"),
 ]
 """Settings that scikit-learn's checks see beside the defaults."""
 
 
-class Labelled(NamedTuple):
-    """Points with classes, and index pairs on them with labels."""
+SHARED = {
+    "tests/learners/test_dask.py": "cluster",
+    "tests/algorithms/discriminative/test_distributed.py": "cluster",
+    "tests/experiments/report/test_page.py": "browser and fork server",
+    "tests/explorer/test_page.py": "browser and fork server",
+    "tests/experiments/engine/test_runner.py": "browser and fork server",
+    "tests/experiments/engine/test_store.py": "browser and fork server",
+    "tests/features/test_cache.py": "browser and fork server",
+}
+"""Files that share something slow to start, by what it is."""
 
-    X: np.ndarray
-    y: np.ndarray
-    indices: np.ndarray
-    kinds: np.ndarray
 
-    @property
-    def formed(self) -> np.ndarray:
-        return self.X[self.indices]
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run the tests of a file in one process, for the fixtures that they share; those of the contract anywhere.
+
+    xdist_group and --dist loadgroup would do, but have no effect with pytest 9.2 (pytest-dev/pytest-xdist#1386).
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFixtures(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            spread = path.startswith("tests/contract/") and path != "tests/contract/test_joblib.py"
+            return nodeid if spread else SHARED.get(path, path)
+
+    return ByFixtures(config, log)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -102,22 +114,9 @@ def point_learner(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(scope="session")
-def imported() -> set[str]:
-    """The modules that a fresh interpreter has after importing the library and its data sets."""
-    code = "import json, sys, advmetric, advmetric.datasets; advmetric.MetricIndex; print(json.dumps([*sys.modules]))"
-    return set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
-
-
-@pytest.fixture(scope="session")
 def vehicle() -> Labelled:
     """Vehicle, standardised, with 400 index pairs: half of them similar."""
-    data = load_dataset("vehicle")
-    X, y = StandardScaler().fit_transform(data.X), data.y
-    rng = np.random.default_rng(0)
-    left = rng.integers(len(X), size=400)
-    pools = [np.flatnonzero((y == y[i]) == (k % 2 == 0)) for k, i in enumerate(left)]
-    indices = np.column_stack([left, [rng.choice(pool[pool != i]) for pool, i in zip(pools, left, strict=True)]])
-    return Labelled(X, y, indices, np.where(y[indices[:, 0]] == y[indices[:, 1]], 1, -1))
+    return labelled_vehicle()
 
 
 @pytest.fixture
@@ -152,9 +151,17 @@ def client(tmp_path_factory):
     import distributed
 
     folder = str(tmp_path_factory.mktemp("dask"))
+    patient = {"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"}
+    # The cluster lives until the last test: what it does while idle (a profile every 10 ms) takes minutes in all.
+    idle = {
+        "distributed.worker.profile.enabled": False,
+        "distributed.worker.memory.monitor-interval": "2s",
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "10s",
+    }
     workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "local_directory": folder}
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"}),
+        dask.config.set(patient | idle),
         # Any port: None is 8787, which the next cluster on this machine has taken.
         distributed.LocalCluster(**workers, dashboard_address="127.0.0.1:0", silence_logs=60) as cluster,
         distributed.Client(cluster, timeout=120) as client,

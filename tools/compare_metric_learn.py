@@ -33,7 +33,7 @@ WORSE = 0.02
 
 
 def run_among_peers() -> int:
-    """Make the environment if need be, and run this file in it."""
+    """Make the environment if it is missing, and run this file in it."""
     python = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         venv.create(PEERS, with_pip=True)

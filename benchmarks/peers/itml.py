@@ -29,7 +29,7 @@ REQUIREMENTS = ("metric-learn==0.7.0", "scikit-learn>=1.6,<1.8", "numba")
 
 
 def run_among_peers() -> int:
-    """Make the environment if need be, and run this file in it."""
+    """Make the environment if it is missing, and run this file in it."""
     python = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         venv.create(PEERS, with_pip=True)
@@ -110,7 +110,7 @@ def compare(name: str, n_pairs: int, sweeps: int, gamma: float, repeats: int) ->
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sweeps", type=int, default=10)
-    parser.add_argument("--pairs", type=int, default=50_000, help="at most so many pairs (letters would have 650 000)")
+    parser.add_argument("--pairs", type=int, default=50_000, help="at most this many (letters would have 650 000)")
     parser.add_argument("--gamma", type=float, default=1.0)
     parser.add_argument("--repeats", type=int, default=3, help="runs of each, in turns, of which the fastest counts")
     parser.add_argument("--no-numba", action="store_true", help="the sweeps that need no compiler")

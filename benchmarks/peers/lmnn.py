@@ -30,7 +30,7 @@ SOLVERS = ("advmetric", "advmetric coarse", "metric-learn", "metric-learn fast",
 
 
 def peers_python() -> Path:
-    """The interpreter of the peers' environment, which is made if need be."""
+    """The interpreter of the peers' environment, which is created if it is missing."""
     python = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         venv.create(PEERS, with_pip=True)

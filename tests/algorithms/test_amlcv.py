@@ -15,9 +15,16 @@ from advmetric.algorithms import amlcv as amlcv_module
 from advmetric.algorithms.aml import estimator as estimator_module
 from advmetric.learners import moments as moments_module
 from advmetric.learners.tuning import simplest_within_one_standard_error
+from reference.vehicle import labelled_vehicle
 
 GRID = {"alphas": [0.0, 1.0, 100.0], "betas": [0.01, 1.0], "ts": [0.1, 0.5]}
 PRIOR = np.diag(np.linspace(1.0, 2.0, 18))
+
+
+@pytest.fixture(scope="module")
+def vehicle():
+    """A third of vehicle: each test compares dozens of candidates."""
+    return labelled_vehicle(every=3)
 
 
 @pytest.fixture
@@ -58,7 +65,6 @@ def scores_of(search):
 
 def test_on_labels_every_score_is_that_of_a_loop_over_aml_and_neighbours(vehicle, exact):
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
-    vehicle = vehicle._replace(X=vehicle.X[::2], y=vehicle.y[::2])
     search = AMLCV(**GRID, n_components=[None, 6], cv=folds, tol=1e-9).fit(vehicle.X, vehicle.y)
     expected = [by_hand(vehicle, "X", params, folds, five_neighbours) for params in search.cv_results_["params"]]
     np.testing.assert_allclose(scores_of(search), expected, atol=1e-12)
@@ -78,7 +84,7 @@ def test_the_looser_tolerance_of_the_search_changes_scores_by_next_to_nothing(ve
     folds = StratifiedKFold(3)
     search = AMLCV(**GRID, cv=folds).fit(vehicle.X, vehicle.y)
     expected = [by_hand(vehicle, "X", params, folds, five_neighbours) for params in search.cv_results_["params"]]
-    assert np.abs(scores_of(search) - expected).max() <= 2 / 282 + 1e-12
+    assert np.abs(scores_of(search) - expected).max() <= 2 / 94 + 1e-12
 
 
 def test_candidates_are_all_combinations_each_once(vehicle):
@@ -171,16 +177,6 @@ def test_solutions_start_from_their_neighbours_within_one_t(vehicle, monkeypatch
     assert started[:-1] == 2 * per_fold  # the last fit is that of the winner
 
 
-@pytest.mark.xdist_group("joblib")
-def test_two_jobs_give_the_same_results_as_one(vehicle):
-    for data, y in ((vehicle.X, vehicle.y), (vehicle.formed, vehicle.kinds)):
-        one = AMLCV(**GRID, n_components=[None, 5], cv=2).fit(data, y)
-        two = clone(one).set_params(n_jobs=2).fit(data, y)
-        np.testing.assert_array_equal(scores_of(two), scores_of(one))
-        np.testing.assert_array_equal(two.components_, one.components_)
-        assert two.best_params_ == one.best_params_
-
-
 # --- settings -------------------------------------------------------------------------------------------
 
 
@@ -226,12 +222,6 @@ def test_callables_score_labels_and_pairs(vehicle, exact):
     named = clone(named).set_params(scoring="f1").fit(vehicle.formed, vehicle.kinds)
     called = clone(named).set_params(scoring=on_pairs).fit(vehicle.formed, vehicle.kinds)
     np.testing.assert_array_equal(scores_of(called), scores_of(named))
-
-
-def test_scorers_work_in_other_processes(vehicle):
-    search = AMLCV(alphas=[0, 1], betas=1.0, ts=0.5, cv=2, scoring="f1").fit(vehicle.formed, vehicle.kinds)
-    two = clone(search).set_params(n_jobs=2).fit(vehicle.formed, vehicle.kinds)
-    np.testing.assert_array_equal(scores_of(two), scores_of(search))
 
 
 @pytest.mark.parametrize(
@@ -343,7 +333,7 @@ def test_sampled_pairs_are_drawn_alike_for_all_candidates_of_a_fold(vehicle, exa
 
 
 def test_by_default_the_losses_that_the_data_allow_are_compared(vehicle):
-    rows = np.arange(0, 846, 4)
+    rows = np.arange(0, 282, 2)
     on_points = AMLCV(cv=2, random_state=0).fit(vehicle.X[rows], vehicle.y[rows])
     assert set(on_points.cv_results_["param_loss"]) == {"euclidean", "geometric", "pairs", "margin", "softmax"}
     assert {3, 5, None} == set(on_points.cv_results_["param_n_components"])  # four classes
@@ -362,7 +352,7 @@ def test_by_default_the_losses_that_the_data_allow_are_compared(vehicle):
 
 
 def test_a_chosen_loss_gives_the_metric_of_its_own_estimator(vehicle):
-    rows = np.arange(0, 846, 3)
+    rows = np.arange(0, 282, 2)
     search = AMLCV(losses=["softmax"], cv=2, random_state=0).fit(vehicle.X[rows], vehicle.y[rows])
     own = NeighborAML(loss="softmax", random_state=0, **search.best_params_).fit(vehicle.X[rows], vehicle.y[rows])
     np.testing.assert_allclose(search.components_, own.components_)
@@ -411,12 +401,12 @@ def test_many_rows_are_compared_on_a_stratified_subset(vehicle, monkeypatch):
     monkeypatch.setattr(amlcv_module, "make_folds", watching)
     search = AMLCV(**GRID, cv=2, max_rows=200, random_state=0).fit(vehicle.X, vehicle.y)
     assert seen[0].sum() == 200
-    assert seen[0].min() >= 45
+    np.testing.assert_allclose(seen[0], np.bincount(vehicle.y) * 200 / 282, atol=1.0)
     assert len(search.best_estimator_.classes_) == 4
 
 
 def test_rows_of_a_group_stay_together(vehicle):
-    groups = np.arange(846) // 6
+    groups = np.arange(282) // 6
     search = AMLCV(**GRID, cv=3).fit(vehicle.X, vehicle.y, groups=groups)
     folds = list(StratifiedGroupKFold(3).split(vehicle.X, vehicle.y, groups))
     np.testing.assert_array_equal(scores_of(search), scores_of(AMLCV(**GRID, cv=folds).fit(vehicle.X, vehicle.y)))

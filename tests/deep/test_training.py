@@ -64,7 +64,7 @@ def version(path):
 
 
 def kill_after(path, versions):
-    """Start training, and kill -9 it after so many new checkpoints; how many were seen."""
+    """Start training, and kill -9 it after the given number of new checkpoints; return how many were seen."""
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(path)])
     last, seen = version(path), 0
     try:

@@ -9,7 +9,6 @@ from selenium.webdriver import ActionChains, Keys
 from advmetric.explorer.page import write_page
 from reference.browser import Page
 
-pytestmark = pytest.mark.xdist_group("browser")
 READY = "return document.body.dataset.ready === 'true'"
 
 

@@ -9,8 +9,6 @@ pytest.importorskip("faiss")
 pytest.importorskip("torch")
 
 CODE = """
-import warnings
-warnings.simplefilter("ignore")
 import faiss, numpy as np
 import faiss.contrib.torch_utils
 from advmetric import Mahalanobis, MetricIndex

@@ -2,10 +2,8 @@
 
 import json
 import re
-import subprocess
 import sys
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -464,11 +462,6 @@ def test_an_exact_index_of_faiss_is_read_without_faiss(tmp_path, request):
         MetricIndex.load(tmp_path / "hnsw")
 
 
-def test_importing_advmetric_does_not_import_faiss(imported):
-    assert "advmetric" in imported
-    assert "faiss" not in imported
-
-
 # --- bad input ----------------------------------------------------------------------------------------------
 
 
@@ -591,12 +584,3 @@ def test_points_are_added_and_asked_for_by_blocks(engine, tmp_path):
     # The points are 51 MB in double precision; a sample of 65 536 of them is what is held at most.
     assert kept < added < kept + 60e6
     assert asked < kept + 40e6, "300 x 200 000 distances are 480 MB"
-
-
-def test_the_benchmark_prints_its_ratios():
-    script = Path(__file__).resolve().parents[2] / "benchmarks" / "scale" / "search.py"
-    sizes = ["--points", "3000", "--queries", "100", "--brute-queries", "50", "--classes", "5", "--threads", "1"]
-    printed = subprocess.run([sys.executable, str(script), *sizes], capture_output=True, text=True, check=True).stdout
-    assert "brute force / kind='exact'" in printed
-    assert "recall 1.0000" in printed
-    assert "classified in a second" in printed

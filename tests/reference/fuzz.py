@@ -108,6 +108,7 @@ def flaw_of(case: Case) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("error", ResourceWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             case.learner.fit(case.X, case.y)

@@ -2,7 +2,6 @@
 
 import importlib
 import itertools
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +25,12 @@ def bench(monkeypatch):
     for name in set(sys.modules) - before:
         if str(FOLDER) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
+
+
+@pytest.mark.parametrize("script", sorted(FOLDER.rglob("*.py")), ids=lambda path: path.stem)
+def test_every_script_can_be_imported(bench, monkeypatch, script):
+    monkeypatch.syspath_prepend(str(script.parent))
+    bench(script.stem)
 
 
 def test_interleaved_reports_the_least_time_of_one_call(bench, monkeypatch):
@@ -173,19 +178,21 @@ def test_one_command_prints_a_table_with_the_machines_facts(bench, capsys, name)
     assert name in printed.split("benchmark", 1)[1]
 
 
+def test_the_benchmark_of_searches_prints_its_ratios(bench, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(FOLDER / "scale"))
+    sizes = ["--points", "3000", "--queries", "100", "--brute-queries", "50", "--classes", "5", "--threads", "1"]
+    assert bench("search").main(sizes) == 0
+    printed = capsys.readouterr().out
+    assert "brute force / kind='exact'" in printed
+    assert "recall 1.0000" in printed
+    assert "classified in a second" in printed
+
+
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel's record of the peak is Linux's")
-def test_the_streaming_benchmark_prints_its_ratio_and_its_peak():
-    command = [
-        sys.executable,
-        str(FOLDER / "scale" / "streaming.py"),
-        "--rows",
-        "3000",
-        "--batch",
-        "500",
-        "--repeats",
-        "1",
-    ]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def test_the_streaming_benchmark_prints_its_ratio_and_its_peak(bench, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(FOLDER / "scale"))
+    assert bench("streaming").main(["--rows", "3000", "--batch", "500", "--repeats", "1"]) == 0
+    printed = capsys.readouterr().out
     assert "AML().fit_batches / streamed" in printed
     assert "peak of the stream" in printed
 

@@ -45,7 +45,6 @@ def test_there_are_blocks_and_examples_to_check():
     assert len(EXAMPLES) >= 2
 
 
-@pytest.mark.xdist_group("readme")
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0])
 def test_readme_block_runs(block, printed_by):
     printed_by(block)
@@ -64,7 +63,6 @@ def test_example_runs_and_prints_its_result(example, tmp_path):
     assert run(Path(shutil.copy(example, tmp_path))).strip()
 
 
-@pytest.mark.xdist_group("readme")
 def test_readme_s_figure_for_the_labels_example_is_what_it_prints(printed_by):
     (block,) = [block for block in BLOCKS if "NeighborAML" in block]
     (claimed,) = re.findall(r"# (0\.\d+); without", block)

@@ -14,7 +14,7 @@ from advmetric.workflows.parameters import find_method
 
 @pytest.fixture(scope="module")
 def few(vehicle):
-    return LabelledPoints(StandardScaler().fit_transform(vehicle.X)[::4], vehicle.y[::4])
+    return LabelledPoints(StandardScaler().fit_transform(vehicle.X)[::8], vehicle.y[::8])
 
 
 def test_the_choice_is_a_method_with_parameters_that_it_takes(few, vehicle):

@@ -1,4 +1,4 @@
-"""What commands give back: tables on stdout, and files that are written whole or not at all."""
+"""Output of commands: tables on stdout, and files that are written atomically."""
 
 from __future__ import annotations
 

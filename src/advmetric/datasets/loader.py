@@ -100,7 +100,7 @@ def find_data_home(argument: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _find(info: DatasetInfo, home: Path | None, may_download: bool) -> tuple[Points, Labels, str]:
-    """Look for a dataset in the package, the data home and OpenML; return it whole, and its source."""
+    """Look for a dataset in the package, the data home and OpenML; return all of it, and its source."""
     bundled = BUNDLE / f"{info.name}.npz"
     if info.bundled and bundled.is_file():
         with as_file(bundled) as path:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from advmetric.utils.suggestions import did_you_mean
+from advmetric.utils.suggestions import look_up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,9 +325,4 @@ def list_datasets() -> list[DatasetInfo]:
 
 def find_info(name: str) -> DatasetInfo:
     """Return the record of one dataset, or raise an error that lists the known names."""
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string such as 'vehicle', got {type(name).__name__}")
-    if name in REGISTRY:
-        return REGISTRY[name]
-    hint = did_you_mean(name, REGISTRY)
-    raise ValueError(f"name: there is no dataset {name!r}.{hint} Known names: {', '.join(REGISTRY)}.")
+    return look_up(name, REGISTRY, "dataset")

@@ -37,7 +37,7 @@ def cached(
     """The features of images: read from ``folder`` if they are there, else computed and kept.
 
     A file is found by SHA-256 of the images (bytes, shape, dtype), the settings and a version number. It is written
-    under another name and renamed when whole, so that processes at work at once, or killed, leave no damaged file; one
+    under another name and renamed when complete, so that concurrent or killed processes leave no damaged file; one
     that is cut short or changed is noticed (checksum), logged and rebuilt. If the folder cannot be written, the
     features are returned all the same, with a warning in the log.
 

@@ -30,7 +30,7 @@ class Reading:
     drop : sequence of str
         Columns to leave out.
     group : str, optional
-        A column that is no feature, carried along.
+        A column that is not a feature and is kept.
     categories : sequence of str
         Columns that are categories even if written as numbers; others are if most of their values are text.
     fill : bool

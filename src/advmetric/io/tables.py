@@ -149,7 +149,7 @@ def _read_parquet(source: Source, choose: Choose, rows: int | None, keep: Sequen
             # In parts: neither row groups ahead, nor a whole one at once, which may be all of the file.
             whole = rows is None
             file = parquet.ParquetFile(stream, pre_buffer=whole, buffer_size=0 if whole else 1 << 16)
-            # What pandas keeps of an index is no column of the user's.
+            # An index that pandas stored is not a column of the user.
             header = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
             if len(set(header)) < len(header):
                 raise ValueError(f"{source.name} has two columns of one name.")

@@ -112,7 +112,7 @@ def _not_utf8(source: Source) -> ValueError:
 
 
 def _check_names(source: Source, names: list[str], decimal: str) -> None:
-    """Refuse what is no header: data, names that occur twice or are empty."""
+    """Raise if the first line is not a header: it holds data, or names that are empty or occur twice."""
     numbers = [name for name in names if is_number(name, decimal)]
     fractions = [name for name in numbers if not name.lstrip("+-").isdecimal()]
     if len(numbers) == len(names) or (fractions and 2 * len(numbers) >= len(names)):

@@ -207,7 +207,7 @@ def transform(learner: Any, X: Any) -> Any:
 def _gives_frames(learner: Any) -> bool:
     """Whether ``transform`` answers with dataframes (set_output): asked with one row, the public way to know."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the row has no feature names
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return hasattr(learner.transform(np.zeros((1, learner.n_features_in_))), "columns")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.neighbors import KNeighborsClassifier
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from advmetric.metric.knn import knn_judge, knn_predict
 from advmetric.pairs.data import Pairs, Samples
@@ -293,12 +294,18 @@ def score_candidates(
     return Search(list(candidates), scores[:, :, 0], n_iter, scores[:, :, 1])
 
 
+@cache
+def _libraries() -> Any:
+    """The BLAS libraries of this process; finding them takes as long as a small fit."""
+    return ThreadpoolController()
+
+
 def _score_group(
     learner: Any, learning: Samples, judging: Samples, candidates: list[Params], scorer: Scorer
 ) -> tuple[list[float | tuple[float, float]], list[int]]:
     scores: list[float | tuple[float, float]] = []
     n_iter: list[int] = []
-    with threadpool_limits(1 if learning.X.shape[1] < _MANY_FEATURES else None, "blas"):
+    with _libraries().limit(limits=1 if learning.X.shape[1] < _MANY_FEATURES else None, user_api="blas"):
         for metric, steps in _metrics(learner, candidates, learning):
             scores.append(scorer(metric, learning, judging))
             n_iter.append(steps)

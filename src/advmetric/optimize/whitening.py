@@ -20,16 +20,16 @@ class WhitenedPoints:
     """Coordinates in which a scatter matrix of the points is the identity, as far as it can be.
 
     A problem that sees points only through a factor L, as Lx, does not change under a linear map of
-    the points, but L-BFGS is fast only where all directions are alike. Directions in which the data do
+    the points, but L-BFGS is fast only where all directions have the same scale. Directions in which the data do
     not vary are left out.
     """
 
     X: Matrix
     """The points, (n, p)."""
     to: Matrix
-    """(d, p): L in these coordinates is L @ to …"""
+    """(d, p): L in these coordinates is L @ to."""
     back: Matrix
-    """(p, d): … and L @ back in those of the data."""
+    """(p, d): L in the coordinates of the data is L @ back."""
     unseen: Matrix | None
     """Projection (d, d) on the directions that are left out, if any."""
 
@@ -42,7 +42,7 @@ class WhitenedPoints:
         variances, V = np.linalg.eigh(scaled.T @ scaled)
         V = V[:, variances > 1e-13 * variances[-1]]
         weights, U = np.linalg.eigh(scatter(scaled @ V))
-        # The scatter may be 0 where X is not; then nothing needs to be made alike.
+        # The scatter may be 0 where X is not; then nothing needs to be rescaled.
         root = np.sqrt(np.maximum(weights, _FLOOR * weights[-1])) if weights[-1] > 0.0 else np.ones(len(weights))
         axes = V @ U
         back, unseen = (axes / root).T / spread, None

@@ -180,7 +180,7 @@ class PointStatistics:
                 product = Z.T @ Z
                 if np.any(gap**2 * m > 0.5 * np.diagonal(product)):  # the mean has moved: subtract before squaring
                     Z -= gap
-                    gap += np.ones(m) @ Z / m  # what the sum of so many far points rounded off
+                    gap += np.ones(m) @ Z / m  # the rounding error of a sum of many points far from the origin
                     self.scatters[c] += Z.T @ Z
                 else:
                     self.scatters[c] += product

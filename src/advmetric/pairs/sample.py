@@ -22,7 +22,7 @@ MOST_THRESHOLD_PAIRS = 1_000_000
 def threshold_pairs(pairs: Pairs) -> Pairs:
     """The pairs, or one drawn from each of 10⁶ equal stretches if there are more; always the same ones.
 
-    (Drawn, not every k-th: kinds may take turns. A stream is sampled otherwise, since nobody knows how long it is.)
+    (Drawn at random, not every k-th: the kinds may alternate. A stream, whose length is unknown, is sampled otherwise.)
     """
     N = len(pairs)
     if N <= MOST_THRESHOLD_PAIRS:

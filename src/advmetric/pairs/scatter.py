@@ -203,7 +203,7 @@ def _sparse_classes(X: Any, code: Indices, sizes: Indices) -> tuple[Within, Matr
         for start in range(0, len(lost), step):
             features = lost[start : start + step]
             rows = columns[:, features].toarray() - means[:, features][code]
-            # What the sum of many equal numbers rounds off is no spread; the mean of a class is then off by it.
+            # The rounding error of a sum of many equal numbers is not spread; the mean of a class is then off by it.
             rows[np.abs(rows) <= 8.0 * np.finfo(float).eps * np.sqrt(n) * np.abs(means[:, features][code])] = 0.0
             weighted = rows * weights[code][:, None]
             exact = (X.T @ weighted).T

@@ -137,7 +137,7 @@ def read_arrays(
     Raises
     ------
     DamagedFileError
-        If the file is damaged, is no npz file, or lacks a named array.
+        If the file is damaged, is not an npz file, or lacks a named array.
     OSError
         If it cannot be opened.
     """

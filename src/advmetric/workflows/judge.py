@@ -34,7 +34,7 @@ class Judgement:
 
 
 def draw_queries(n: int, among: int, seed: int = 0) -> Indices | None:
-    """Return the points to judge, of n, by their neighbours among so many; None for all."""
+    """Return which of n points to judge by their neighbours among the reference points; None for all."""
     count = max(QUERIES, DISTANCES // max(among, 1))
     if n <= count:
         return None

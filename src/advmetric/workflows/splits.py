@@ -43,7 +43,7 @@ def hold_out(y: NDArray[np.integer], share: float, seed: int, groups: NDArray | 
 
 
 def _hold_out_groups(y: NDArray[np.integer], share: float, seed: int, groups: NDArray) -> Part:
-    """Hold out whole groups, about so large a share of the rows."""
+    """Hold out complete groups with about the given share of the rows."""
     count = len(np.unique(groups))
     parts = max(2, round(1.0 / min(share, 1.0 - share)))
     if count < 2:

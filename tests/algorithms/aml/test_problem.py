@@ -20,7 +20,7 @@ from advmetric.pairs.scatter import all_pairs_scatter
 
 pytestmark = pytest.mark.numerical
 
-few = settings(deadline=None, max_examples=60, derandomize=True)
+few = settings(deadline=None, max_examples=35, derandomize=True)
 
 parameters = st.fixed_dictionaries(
     {

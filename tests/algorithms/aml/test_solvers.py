@@ -209,7 +209,7 @@ def test_descent_is_strict_and_fast_over_the_whole_grid_on_image_segment(segment
 @pytest.mark.parametrize("adversary", ["derived", "printed", "expanding"])
 def test_descent_is_strict_for_matrices_in_general_position(rng, adversary):
     """From the identity, far off; steps grow many only where both matrices are ill-conditioned."""
-    for condition, alpha, beta in itertools.product((1e1, 1e3, 1e6), (1.0, 1e3), (1e-2, 1.0)):
+    for condition, alpha, beta in itertools.product((1e1, 1e6), (1.0, 1e3), (1e-2, 1.0)):
         A, B = random_spd(rng, 10, condition), random_spd(rng, 10, condition)
         opponent = make_adversary(adversary, alpha, beta)
         start = starting_point(evaluate(np.eye(10), A, B, opponent), opponent)
@@ -288,7 +288,7 @@ def test_algorithm_1_with_backtracking_reaches_the_same_optimum(matrices, case):
 
 def test_algorithm_1_with_a_small_fixed_step_reaches_the_same_optimum(matrices):
     opponent = make_adversary("derived", 1.0, 1.0)
-    slow = projected_gradient(*matrices, opponent, step_size=1e-2, tol=1e-6, max_iter=20_000)
+    slow = projected_gradient(*matrices, opponent, step_size=3e-2, tol=1e-6, max_iter=20_000)
     assert slow.converged
     assert slow.objective[-1] == pytest.approx(solved(*matrices, opponent).objective[-1], rel=1e-9)
 

@@ -20,10 +20,9 @@ from advmetric.algorithms.discriminative.problem import Problem
 from advmetric.algorithms.discriminative.whitening import Whitened
 from advmetric.learners.parts import Parts
 
-pytestmark = [
-    pytest.mark.xdist_group("cluster"),  # the one cluster of all tests with Dask
-    pytest.mark.filterwarnings("ignore:Creating scratch directories is taking a surprisingly long time:UserWarning"),
-]
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Creating scratch directories is taking a surprisingly long time:UserWarning"
+)
 
 
 @pytest.fixture(scope="module")

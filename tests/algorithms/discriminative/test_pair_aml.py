@@ -62,6 +62,7 @@ def test_the_optimum_is_that_of_a_conic_solver(alpha, beta, gamma, t):
     problem = cvxpy.Problem(cvxpy.Minimize(sum(terms) + gamma * (mean_loss / G0 - 1)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", ResourceWarning)
         problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     assert learner.objective_[-1] == pytest.approx(problem.value, rel=1e-7)
     assert_close(matrix(learner), M.value, 1e-3)

@@ -16,7 +16,7 @@ from advmetric.datasets.verification.phototourism import read_patches
 PAIRS = "m50_100000_100000_0.txt"
 SCENES = ("liberty", "notredame", "yosemite")
 LINES = ["0 0 0 2 0 0 0", "3 1 0 300 150 0 0", "511 255 0 510 255 0 0", "2 0 0 511 255 0 0"]
-"""Same, different, same, different: of 512 patches, two a point."""
+"""Same, different, same, different: of 512 patches, two per point."""
 STILL = Jitter(shift=0, rotation=0, scale=0, contrast=0, brightness=0)
 
 
@@ -317,7 +317,7 @@ def test_a_patch_of_16_bits_is_refused(tmp_path):
 def test_a_scene_without_points_is_not_taken_for_unlabelled_patches(tmp_path):
     write_scene(tmp_path / "scene", 0, n=256)
     (tmp_path / "scene" / "info.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"no info\.txt in .* nobody knows"):
+    with pytest.raises(FileNotFoundError, match=r"no info\.txt in .* it is unknown which"):
         load_verification("patches", folder=tmp_path / "scene")
 
 

@@ -210,11 +210,6 @@ def test_wrong_names_and_options_are_refused_with_the_right_ones(tmp_path):
         load_verification("letters-unseen", folder=tmp_path)
 
 
-def test_importing_the_datasets_imports_no_pillow(imported):
-    assert "advmetric.datasets" in imported
-    assert "PIL" not in imported
-
-
 def test_a_file_of_another_format_under_an_allowed_name_is_not_handed_to_its_plugin(tmp_path, monkeypatch):
     from PIL import EpsImagePlugin
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 from contextlib import redirect_stderr, redirect_stdout
@@ -19,11 +18,12 @@ from selenium.webdriver import Keys
 import advmetric
 from advmetric.cli import main
 from advmetric.experiments.catalogue import run_task
-from advmetric.experiments.engine.plan import Plan
+from advmetric.experiments.engine.plan import PROFILES, Plan, Profile
 from advmetric.experiments.engine.store import Record, Store, Task
 from advmetric.experiments.protocol import contenders
 from advmetric.experiments.report.page import write_report
 from advmetric.experiments.reproduce import command_line, reproduce
+from advmetric.experiments.studies import few_pairs, ladder, wrong_labels
 from advmetric.experiments.studies.table1 import compare
 from reference.browser import Page
 from reference.processes import quick_start
@@ -37,11 +37,18 @@ SECTIONS += ("Wrong labels", "Solvers", "Robustness", "Time", "How to rerun")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A complete quick report, with few trials and methods; two trials for Table 1, one of all else."""
+    """A complete report of a run still quicker than the quick one: two trials for Table 1, one of all else."""
     out = tmp_path_factory.mktemp("report")
     plan = Plan(profile="quick", trials=2, datasets=["breast-cancer", "vehicle"], methods=["Euclidean", "GMML", "AML"])
-    reproduce(out, plan, ["table1"])
-    reproduce(out, replace(plan, trials=1))
+    tiny = Profile(trials=2, draws=2, max_rows=150, tune_rows=120, max_pairs=300, tune_pairs=300, thin=12)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROFILES, "quick", tiny)
+        patch.setattr(few_pairs, "STEPS", few_pairs.STEPS[2:])
+        patch.setattr(wrong_labels, "STEPS", wrong_labels.STEPS[::3])
+        patch.setattr(ladder, "ALPHAS", (0.0, 1.0))
+        patch.setattr(ladder, "BETAS", (1.0,))
+        reproduce(out, plan, ["table1"])
+        reproduce(out, replace(plan, trials=1))
     return out
 
 
@@ -59,7 +66,6 @@ def made_up(errors, method_names, trials=6):
     return records
 
 
-@pytest.mark.xdist_group("report")
 def test_the_report_is_complete_and_self_contained(folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     for section in SECTIONS:
@@ -74,7 +80,6 @@ def test_the_report_is_complete_and_self_contained(folder):
     assert "quick run" in answer
 
 
-@pytest.mark.xdist_group("report")
 def test_numbers_of_the_page_the_csv_and_the_store_are_the_same(folder):
     table = compare(tuple(r for r in Store(folder).records().values() if r.task.experiment == "table1"))
     with open(folder / "table1.csv", encoding="utf-8") as stream:
@@ -201,18 +206,17 @@ def timeless(out):
     return re.sub(r"<td class=\"time\">.*?</td>", "<td></td>", page)
 
 
-def test_after_ten_kills_the_report_is_that_of_an_undisturbed_run(tmp_path):
+def test_after_ten_kills_the_report_is_that_of_an_undisturbed_run(tmp_path, cli):
     undisturbed, tried = tmp_path / "undisturbed", tmp_path / "tried"
-    command = [sys.executable, "-m", "advmetric", *ARGUMENTS, "--jobs", "1", "--out"]
-    done = subprocess.run([*command, undisturbed], capture_output=True, text=True, timeout=300, check=True)
-    assert done.stdout.strip() == str(undisturbed / "report.html")
+    code, out, _ = cli(*ARGUMENTS, "--jobs", "1", "--out", undisturbed)
+    assert (code, out.strip()) == (0, str(undisturbed / "report.html"))
     for attempt in range(10):
         run_and_kill(tried, jobs=2 if attempt in (3, 7) else 1, runs=min(attempt, 1))
         if attempt == 4:
             with open(tried / "results.jsonl", "ab") as stream:  # as if killed in the middle of a line
                 stream.write(b'{"task":{"experiment":"table1","data')
     assert 9 <= len(Store(tried).records()) < 2 * 4 * 3
-    subprocess.run([*command, tried], capture_output=True, timeout=300, check=True)
+    assert cli(*ARGUMENTS, "--jobs", "1", "--out", tried)[0] == 0
     assert timeless(tried) == timeless(undisturbed)
     assert (tried / "table1.csv").read_bytes() == (undisturbed / "table1.csv").read_bytes()
     lines = (tried / "results.jsonl").read_bytes().splitlines()
@@ -239,7 +243,6 @@ def sort_state(page):
     )
 
 
-@pytest.mark.xdist_group("report")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_report_fits_the_width(page, width):
     page.resize(width, 800)
@@ -252,7 +255,6 @@ def test_the_report_fits_the_width(page, width):
     assert all(wide > 100 and right <= width for wide, right in sizes)
 
 
-@pytest.mark.xdist_group("report")
 def test_tables_sort_by_mouse_and_keyboard(page):
     table = "section table"
     before = page.table(table)
@@ -270,7 +272,6 @@ def test_tables_sort_by_mouse_and_keyboard(page):
     assert sorted(map(tuple, rows)) == sorted(map(tuple, before))
 
 
-@pytest.mark.xdist_group("report")
 def test_sections_fold_and_print_whole(page):
     count = "return document.querySelectorAll('section > details[open]').length"
     everything = page.run(count)
@@ -284,7 +285,6 @@ def test_sections_fold_and_print_whole(page):
     page.wait("return document.querySelectorAll('section > details')[1].open")
 
 
-@pytest.mark.xdist_group("report")
 def test_figures_take_the_colours_of_the_page(page):
     ink = "return getComputedStyle(document.querySelector('figure svg')).fill"
     light = page.run(ink)
@@ -295,7 +295,6 @@ def test_figures_take_the_colours_of_the_page(page):
     assert page.run(ink) == light
 
 
-@pytest.mark.xdist_group("report")
 def test_the_report_is_accessible(page):
     assert page.violations() == []
 

@@ -17,13 +17,13 @@ __all__ = ["Candidates", "choose_anchors", "chooses_few", "find_candidates", "ke
 
 Indices = NDArray[np.integer]
 MOST_COMPARED = 2 * 10**9
-"""By default so many distances are computed per search; above, only some points are anchors …"""
+"""Default maximum number of distances per search; with more, only some points are anchors."""
 LEAST_ANCHORS = 5000
-"""… but not fewer than this."""
+"""Minimum number of anchors."""
 _POOL = 1 << 14
-"""Rows compared with at a time …"""
+"""Rows compared with at a time."""
 _BLOCK_BYTES = 1 << 22
-"""… and working memory of a block of distances: about a cache."""
+"""Working memory of a block of distances: about the size of a cache."""
 _GROUP = 16
 
 

@@ -40,7 +40,7 @@ from .whitening import Whitened, starting_metric
 __all__ = ["NeighborParts", "pose_pairs"]
 
 _MOST_PARTS = 16
-"""Rows are brought together in so many parts at most, each of which may need rows of every chunk."""
+"""Maximum number of parts in which rows are collected; each part may need rows of every chunk."""
 
 
 def begin(learner: Any, X: Any, y: Any, *, scatter: bool) -> tuple[Any, Any]:

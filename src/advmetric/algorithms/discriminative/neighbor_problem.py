@@ -25,7 +25,7 @@ LOSSES: dict[str, NeighborLoss] = {"margin": Margin, "softmax": Softmax}
 SETTLED = 0.01
 """A refresh that replaces no more than this share of the candidates ends the search for new ones."""
 _EARLY = 10.0
-"""All rounds but the last stop at a slope so many times larger."""
+"""All rounds but the last stop at a slope larger by this factor."""
 
 
 @dataclass

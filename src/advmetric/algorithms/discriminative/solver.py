@@ -16,7 +16,7 @@ Factor = tuple[Matrix, float]
 """L, with N = LᵀL in whitened coordinates, and the threshold b."""
 
 _RESTARTS = 3
-"""Where no step goes down, the curvature model may be to blame: it is dropped so many times."""
+"""Maximum number of restarts without the curvature model, when no step along its direction decreases the objective."""
 
 
 def minimize(

@@ -27,7 +27,7 @@ from advmetric.utils.warning import warn
 __all__ = ["Whitened", "reduce_to_span", "starting_metric", "whiten"]
 
 _MOST_DENSE = 4000
-"""Up to so many features the metric is a full (d, d) factor, 128 MB; above, unseen directions are left out."""
+"""Maximum number of features with a full (d, d) factor (128 MB); above, directions without data are left out."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Whitened:
     R: Matrix
     """(p, d): L @ R are components in the coordinates of the rows."""
     outside: float
-    """Eigenvalue of M₀ in the directions that no row has, if any …"""
+    """Eigenvalue of M₀ in the directions orthogonal to all rows, if there are any."""
     basis: Matrix | None
-    """… and an orthonormal basis (d, r) of the others."""
+    """Orthonormal basis (d, r) of the span of the rows."""
 
     def with_rows(self, Z: Matrix, size: float) -> Whitened:
         """The same metric divided by ``size``, with rows Z, which are divided by its root."""

@@ -40,7 +40,7 @@ class LMNN(MetricLearner):
     Parameters
     ----------
     n_neighbors : int, default=3
-        k, target neighbours a point (fewer in classes with fewer members). A point alone in its class
+        k, target neighbours per point (fewer in classes with fewer members). A point alone in its class
         has none: it is pushed away from others' neighbourhoods but has none of its own.
     push : float in (0, 1), default=0.5
         μ, weight of the margin against the pull of the targets.

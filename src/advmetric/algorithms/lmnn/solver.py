@@ -17,9 +17,9 @@ from .problem import Problem, pull_scatter
 __all__ = ["lmnn_objective", "solve"]
 
 _SLACK = 0.3
-"""Impostors this much beyond the margin are kept as well at first, for the steps to come …"""
+"""Impostors up to this far beyond the margin are kept at first, because later steps may need them."""
 _LEAST_SLACK = 0.05
-"""… and this much when none were missing any more."""
+"""The same distance once no impostor was missing in a step."""
 _LONGEST = 100
 """Iterations between two searches, at most."""
 _ROUNDING = 0.3

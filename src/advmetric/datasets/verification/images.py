@@ -19,7 +19,7 @@ FORMATS = ("JPEG", "PNG", "BMP")
 
 
 def open_image(path: Path) -> Image:
-    """Open and decode an image file whole, as RGB or, if it is grey, as L; a ValueError names a file that cannot be."""
+    """Open and decode all of an image file, as RGB or, if it is grey, as L; a ValueError names a file that fails."""
     Image = require("PIL.Image", "reading image files")
     if not path.is_file():
         raise FileNotFoundError(f"there is no image file {path}")

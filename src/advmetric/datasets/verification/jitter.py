@@ -1,7 +1,8 @@
 """Pairs made from unlabelled patches: each patch is seen several times under small random changes.
 
 A view is the patch under a shift, a rotation, a change of scale and of lighting. Two views of one patch match; views of
-two patches do not. All views are made alike, so that traces of the making (interpolation, clipping) tell nothing.
+two patches do not. All views are produced in the same way, so that artefacts of interpolation or
+clipping carry no information.
 """
 
 from dataclasses import dataclass
@@ -173,7 +174,7 @@ def _from_folder(folder: Path, n_points: int) -> Grey:
     if not files:
         raise ValueError(f"there is no image file in {folder}")
     if files[0].name == "patches0000.bmp":
-        raise FileNotFoundError(f"there is no info.txt in {folder}, so nobody knows which patches show the same point")
+        raise FileNotFoundError(f"there is no info.txt in {folder}: it is unknown which patches show the same point")
     images = []
     for path in files[:n_points]:
         images.append(read_grey(path))

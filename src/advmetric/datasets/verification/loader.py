@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advmetric.datasets.loader import find_data_home
-from advmetric.utils.suggestions import did_you_mean
+from advmetric.utils.suggestions import look_up
 
 from .jitter import load_patches
 from .lfw import load_lfw
@@ -79,7 +79,7 @@ def load_verification(
         * test_scene (mvs): ``"yosemite"``; the other two train.
         * patches: (n, side, side) uint8 array to take in place of a file; n_points=3000, at most this many of them;
           n_views=4, views of each; jitter, a `Jitter` that bounds the changes.
-        * n_folds, n_pairs, seed (where pairs are generated): folds, pairs a fold (half of them same; fewer where there
+        * n_folds, n_pairs, seed (where pairs are generated): folds, pairs per fold (half of them same; fewer if there
           are not as many), and the seed of everything random. 10 folds for pubfig and 5 elsewhere, 2000 pairs, seed 0.
 
     Returns
@@ -104,7 +104,7 @@ def load_verification(
     >>> letters.X.shape, len(train), len(test)
     ((20000, 16), 8000, 2000)
     """
-    load = _entry(name).load
+    load = look_up(name, _SETS, "verification set").load
     known = list(inspect.signature(load).parameters)
     unknown = [option for option in options if option not in known]
     if unknown:
@@ -119,12 +119,3 @@ def load_verification(
     if place is not None and not place.is_dir():
         raise FileNotFoundError(f"folder: there is no folder {place}")
     return load(home, place, **options)
-
-
-def _entry(name: str) -> _Entry:
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string such as 'lfw', got {type(name).__name__}")
-    if name in _SETS:
-        return _SETS[name]
-    hint = did_you_mean(name, _SETS)
-    raise ValueError(f"name: there is no verification set {name!r}.{hint} Known names: {', '.join(_SETS)}.")

@@ -61,7 +61,7 @@ class Store:
         self.path = self.folder / "results.jsonl"
 
     def append(self, record: Record) -> None:
-        """Write one line, whole or not at all as far as readers can tell."""
+        """Write one line atomically: a reader sees all of it or nothing."""
         line = json.dumps(asdict(record), allow_nan=True, separators=(",", ":")).encode() + b"\n"
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o644)
