@@ -68,6 +68,7 @@ dist: $(VENV)/.dev  ## build and check sdist and wheel, and use it in empty envi
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/python tools/check_dist.py dist/*.whl
+	$(BIN)/python tools/conda_recipe.py dist/*.tar.gz build/recipe
 
 clean:  ## remove everything that the other commands made
 	rm -rf $(VENV) .venv-* .least-versions.txt results build dist docs/_build docs/gallery docs/generated docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -30,6 +30,9 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_title = "advmetric"
 html_copy_source = False
+pygments_dark_style = "github-dark"  # the theme's own underlines names of modules like links
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 autosummary_generate = True
 numpydoc_show_class_members = False
@@ -49,7 +52,8 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "abort_on_example_error": True,
-    "min_reported_time": 1,
+    "write_computation_times": False,  # a page that loads scripts from elsewhere
+    "capture_repr": (),  # not the legend that the last line returned
 }
 
 
@@ -58,11 +62,13 @@ def skip_routing(app, what, name, obj, skip, options):
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 
 
-# What axe-core finds in the pages of Sphinx and its theme: headings without a level, code that scrolls but cannot be
-# reached by keyboard, landmarks without a name.
+# What axe-core finds in the pages of Sphinx and its theme: headings without a level, code and tables that scroll but
+# cannot be reached by keyboard, landmarks without a name. And a mean stays on the line of its deviation.
 REPAIRS = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     "<pre>": '<pre tabindex="0">',
+    " ± ": "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}",
+    '<div class="table-wrapper': '<div tabindex="0" role="group" aria-label="Table" class="table-wrapper',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Site">',
     '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="Page">',
 }

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -236,6 +237,18 @@ def test_a_solver_that_does_not_converge_warns_in_one_line(cli):
     assert code == 0
     assert err.startswith("warning: LMNN did not converge")
     assert len(err.splitlines()) == 1
+
+
+def test_warnings_for_developers_are_not_shown(cli, monkeypatch):
+    class Both(UserWarning, DeprecationWarning):
+        """What pyparsing warns with, of which Matplotlib 3.9 calls old names."""
+
+    def warn(*_, **__):
+        warnings.warn("call it otherwise", Both, stacklevel=1)
+        return ()
+
+    monkeypatch.setattr("advmetric.cli.commands.listing.all_methods", warn)
+    assert cli("methods")[2] == ""
 
 
 # --- transform, distance, evaluate --------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ("advmetric", "advmetric.plots", "advmetric.streaming", "advmetric.deep", "advmetric.features")
+MODULES += ("advmetric.evaluation.robustness",)
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 REFERENCE = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
 

@@ -45,14 +45,16 @@ def test_there_are_blocks_and_examples_to_check():
     assert len(EXAMPLES) >= 2
 
 
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0])
 def test_readme_block_runs(block, printed_by):
     printed_by(block)
 
 
-@pytest.mark.parametrize(
-    "guide", sorted([*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "index.md"]), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_the_blocks_of_a_guide_run_in_turn(guide, printed_by):
     blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
     assert printed_by("\n".join(blocks)).strip()

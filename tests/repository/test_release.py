@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import advmetric
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,6 +17,8 @@ WORKFLOWS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / ".git
 RECIPE = (ROOT / "recipe" / "meta.yaml").read_text(encoding="utf-8")
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "ot": "POT", "cv2": "opencv-python-headless", "PIL": "pillow"}
 DISTRIBUTIONS |= {"faiss": "faiss-cpu", "markupsafe": "jinja2"}
+CONDA = {"matplotlib": "matplotlib-base", "opencv-python-headless": "py-opencv", "torch": "pytorch", "POT": "pot"}
+CONDA |= {"dask": "dask-core"}
 
 
 def names(requirements):
@@ -45,10 +49,39 @@ def test_the_version_is_the_same_everywhere():
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def recipe_list(start, end):
+    block = RECIPE.partition(f"  {start}:\n")[2].partition(f"\n{end}:")[0]
+    return {line.strip("- ") for line in block.splitlines() if line.startswith("    - ") and "python " not in line}
+
+
 def test_the_recipe_needs_what_the_wheel_needs():
-    run = RECIPE.partition("  run:\n")[2].partition("\ntest:")[0]
-    needed = {line.strip("- ").replace(" ", "") for line in run.strip().splitlines() if "python " not in line}
-    assert needed == set(PROJECT["dependencies"])
+    assert {line.replace(" ", "") for line in recipe_list("run", "  run_constrained")} == set(PROJECT["dependencies"])
+
+
+def test_the_recipe_constrains_what_the_extras_need():
+    tool = runpy.run_path(str(ROOT / "tools" / "check_dist.py"))
+    lines = {line for name in tool["extras"]() for line in PROJECT["optional-dependencies"][name]}
+    foreign = [line for line in lines if not line.startswith("advmetric[")]
+    found = [re.fullmatch(r"([\w-]+)(?:\[.+\])?(>=[\d.]+)", line) for line in foreign]
+    assert {f"{CONDA.get(match[1], match[1])} {match[2]}" for match in found} == recipe_list("run_constrained", "test")
+
+
+def test_the_recipe_gets_the_version_and_the_checksum_of_the_sdist(tmp_path):
+    filled = runpy.run_path(str(ROOT / "tools" / "conda_recipe.py"))["filled"]
+    sdist = tmp_path / "advmetric-1.2.3.tar.gz"
+    sdist.write_bytes(b"abc")
+    recipe = filled(RECIPE, sdist)
+    assert '{% set version = "1.2.3" %}' in recipe
+    assert "\n  sha256: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n" in recipe
+    assert "make dist" not in recipe
+    with pytest.raises(ValueError, match="not once"):
+        filled(recipe, sdist)  # there is no place left
+
+
+def test_the_files_that_the_recipe_names_exist():
+    files = re.findall(r"^    - (\S+)$", RECIPE.partition("license_file:\n")[2].partition("\nextra")[0], re.MULTILINE)
+    assert len(files) == 2
+    assert all((ROOT / name).is_file() for name in files)
 
 
 def test_every_extra_has_a_smoke_test():

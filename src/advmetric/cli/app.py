@@ -234,4 +234,5 @@ def _warn_in_lines() -> None:
     warnings.simplefilter("ignore")
     warnings.simplefilter(leaks, ResourceWarning)  # type: ignore[arg-type]
     warnings.simplefilter("always", UserWarning)
+    warnings.simplefilter("ignore", DeprecationWarning)  # pyparsing's are UserWarnings, too
     warnings.showwarning = show

@@ -42,7 +42,19 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class RobustnessCurve:
-    """Quality under attack for each eps; the worst-case k-NN error lies in [attacked_error, uncertified]."""
+    """Quality under attack for each eps; the worst-case k-NN error lies in [attacked_error, uncertified].
+
+    See Also
+    --------
+    robustness_curve : computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = RobustnessCurve(np.array([0.0, 0.1]), np.array([0.2, 0.3]), np.array([0.2, 0.4]), np.array([0.9, 0.8]))
+    >>> bool(np.all(curve.attacked_error <= curve.uncertified))
+    True
+    """
 
     epsilons: Vector
     attacked_error: Vector
@@ -82,6 +94,23 @@ def robustness_curve(
     Notes
     -----
     O(n_test n_train (r + d) k) for the certificate, once for all radii, and as much for every step of the attack.
+
+    See Also
+    --------
+    certified_radius : the radius of each test point behind ``uncertified``.
+    attack_knn : the attack behind ``attacked_error``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [1.0], [4.0], [5.0]]), np.array([0, 0, 1, 1])
+    >>> test, label = np.array([[2.0]]), np.array([0])
+    >>> pairs, same = np.array([[1.0], [4.0]]), np.array([1, -1])
+    >>> curve = robustness_curve(np.eye(1), X, y, test, label, [0.1, 0.6], pairs, same, k=1)
+    >>> curve.attacked_error.tolist(), curve.uncertified.tolist()
+    ([0.0, 1.0], [0.0, 1.0])
+
+    The test point at 2 is nearer to class 1 once it has moved by 0.5.
     """
     radii = np.asarray(epsilons, dtype=np.float64)
     if radii.ndim != 1 or np.any(np.diff(radii) < 0.0):
@@ -162,7 +191,19 @@ def _smallest(D: Matrix, count: int) -> Indices:
 def certified_knn(
     L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix, y_test: Labels, eps: float, k: int = 5
 ) -> Flags:
-    """True where no x + δ, ‖δ‖ <= eps, is misclassified, by proof: ``certified_radius(...) > eps``."""
+    """True where no x + δ, ‖δ‖ <= eps, is misclassified, by proof: ``certified_radius(...) > eps``.
+
+    See Also
+    --------
+    attack_knn : looks for an example of the contrary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [1.0], [4.0], [5.0]]), np.array([0, 0, 1, 1])
+    >>> certified_knn(np.eye(1), X, y, np.array([[1.0], [2.0]]), np.array([0, 0]), eps=0.6, k=1).tolist()
+    [True, False]
+    """
     check_radius(eps)
     return certified_radius(L, X_train, y_train, X_test, y_test, k) > eps
 
@@ -189,6 +230,18 @@ def certified_radius(L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix
     Returns
     -------
     (n_test,) array; inf where nothing can go wrong (one class).
+
+    See Also
+    --------
+    certified_knn : whether the radius is larger than eps.
+    robustness_curve : the share of points that are certified, for several eps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [1.0], [4.0], [5.0]]), np.array([0, 0, 1, 1])
+    >>> certified_radius(np.eye(1), X, y, np.array([[1.0], [2.0], [3.0]]), np.array([0, 0, 0]), k=1).round(3).tolist()
+    [1.5, 0.5, 0.0]
     """
     field = _Field.of(L, X_train, y_train, X_test, k)
     m, n, y = field.majority, len(X_train), field.y
@@ -280,6 +333,17 @@ def attack_knn(
     are picked anew at each place, and success at any place counts.
 
     A point not fooled may still be fooled by a better attack: what this finds is a lower bound.
+
+    See Also
+    --------
+    certified_knn : proves that no attack can succeed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [1.0], [4.0], [5.0]]), np.array([0, 0, 1, 1])
+    >>> attack_knn(np.eye(1), X, y, np.array([[1.0], [2.0]]), np.array([0, 0]), eps=0.6, k=1).tolist()
+    [False, True]
     """
     field = _Field.of(L, X_train, y_train, X_test, k)
     return _attack(field, np.arange(len(field.T)), np.asarray(y_test), eps, steps)
