@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import minimize
 
 from advmetric.deep import AMLHead
-from advmetric.deep.dense import dense_pair_loss
+from advmetric.deep.dense import dense_distances, logistic_losses
 from advmetric.deep.functional import adversarial_embeddings, pair_losses, squared_distances
 
 
@@ -196,20 +196,49 @@ def test_gradients_with_index_tuples_and_reference(n):
     assert torch.autograd.gradcheck(lambda z, ref: head(z, labels, ref_emb=ref, ref_labels=others), inputs)
 
 
-def test_the_dense_loss_is_what_autograd_makes_of_it(batch):
+@pytest.mark.parametrize("m", [None, 7])
+def test_the_dense_losses_are_what_autograd_makes_of_them(batch, m):
+    """Weights are not symmetric, as those of a reducer need not be; ``similar`` is."""
     z, labels = batch
-    head = head_of(alpha=3.0)
-    h = head.transform(z).detach()
-    views = [view.detach().requires_grad_() for view in (h, *adversarial_embeddings(h, head.L, head.c))]
-    similar = labels[:, None] == labels[None, :]
-    weight = torch.rand(12, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    weight, b = weight + weight.T, torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
-    fused = dense_pair_loss(tuple(views), None, similar, weight, b, 3.0)
-    real, pushed, pulled = (squared_distances(view, view) for view in views)
-    sign = torch.where(similar, 1.0, -1.0)
-    plain = (pair_losses(real, torch.where(similar, pushed, pulled), sign, b, 3.0) * weight).sum()
-    assert fused.item() == pytest.approx(plain.item(), rel=1e-12)
-    for a, e in zip(torch.autograd.grad(fused, [*views, b]), torch.autograd.grad(plain, [*views, b]), strict=True):
+    head, generator = head_of(alpha=3.0), torch.Generator().manual_seed(0)
+    other = None if m is None else torch.randn(m, 5, dtype=torch.float64, generator=generator).requires_grad_()
+    others = labels if m is None else torch.arange(m) % 3
+    similar = labels[:, None] == others[None, :]
+    weight = torch.rand(similar.shape, dtype=torch.float64, generator=generator)
+    h = head.transform(z).detach().requires_grad_()
+    L, b = head.L.detach().requires_grad_(), torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
+    sign = torch.where(similar, 1.0, -1.0).double()
+    squares = dense_distances(h, other, similar.double(), L, head.c)
+    fused = logistic_losses(*squares, sign, b, 3.0)
+    second = h if other is None else other
+    views = ((h, second), *zip(*(adversarial_embeddings(x, L, head.c) for x in (h, second)), strict=True))
+    real, pushed, pulled = (squared_distances(u, v) for u, v in views)
+    plain = pair_losses(real, torch.where(similar, pushed, pulled), sign, b, 3.0)
+    torch.testing.assert_close(fused, plain)
+    inputs = [h, L, b] if other is None else [h, L, b, other]
+    found, expected = (torch.autograd.grad((weight * losses).sum(), inputs) for losses in (fused, plain))
+    for a, e in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, e)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+@pytest.mark.parametrize("n_classes", [1, 2, 7, 90])
+def test_the_loss_by_blocks_is_that_of_the_whole_matrix(n_classes, alpha):
+    """300 points in any order: one block, a class larger than a block, several blocks, classes of one point."""
+    generator = torch.Generator().manual_seed(n_classes)
+    z = torch.randn(300, 5, dtype=torch.float64, generator=generator, requires_grad=True)
+    labels = torch.randint(n_classes, (300,), generator=generator) ** 2 - 3
+    head = head_of(r=4, alpha=alpha)
+    inputs = [z, head.weight, head.offset]
+    h, again = head.transform(z), head.transform(z)
+    loss, part = head.labelled_loss(h, h, labels, labels)
+    similar = (labels[:, None] == labels[None, :]).fill_diagonal_(False)
+    losses = head.loss_matrix(again, again, similar)
+    kinds = [losses[mask] for mask in (similar, ~similar.logical_or(torch.eye(300, dtype=torch.bool)))]
+    means = [0.5 * kind.mean() if len(kind) else torch.zeros(()) for kind in kinds]
+    torch.testing.assert_close(part, means[0].detach().double())
+    torch.testing.assert_close(loss, (means[0] + means[1]).double())
+    for a, e in zip(torch.autograd.grad(loss, inputs), torch.autograd.grad(sum(means), inputs), strict=True):
         torch.testing.assert_close(a, e)
 
 

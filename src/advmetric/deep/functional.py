@@ -20,6 +20,7 @@ from torch.nn import functional
 __all__ = [
     "Candidates",
     "adversarial_embeddings",
+    "adversarial_factors",
     "candidates",
     "margin_losses",
     "pair_losses",
@@ -53,6 +54,13 @@ def adversarial_embeddings(h: Tensor, L: Tensor, c: float | Tensor) -> tuple[Ten
     K = torch.eye(len(L), dtype=L.dtype, device=L.device) + (L @ L.T) / c
     C = torch.linalg.cholesky_ex(K).L
     return h @ C, torch.linalg.solve_triangular(C, h.T, upper=False).T
+
+
+def adversarial_factors(L: Tensor, c: float) -> tuple[Tensor, Tensor]:
+    """C and C⁻¹ of CCᵀ = I + LLᵀ/c, (r, r) each, for gradients that do not pass through them; NaN as above."""
+    identity = torch.eye(len(L), dtype=L.dtype, device=L.device)
+    C = torch.linalg.cholesky_ex(torch.addmm(identity, L, L.T, alpha=1.0 / c)).L
+    return C, torch.linalg.solve_triangular(C, identity, upper=False)
 
 
 def squared_distances(u: Tensor, v: Tensor) -> Tensor:

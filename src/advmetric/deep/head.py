@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .dense import dense_pair_loss
+from .dense import dense_distances, logistic_losses
 from .functional import (
     adversarial_embeddings,
     candidates,
@@ -18,6 +18,7 @@ from .functional import (
     softmax_losses,
     squared_distances,
 )
+from .fused import labelled_pair_loss
 from .relations import Listed, Related, from_labels, from_pairs, from_tuple
 
 __all__ = ["LOSSES", "AMLHead"]
@@ -210,10 +211,13 @@ class AMLHead(nn.Module):
             others = labels if same_points else ref_labels
             if others is None:
                 raise ValueError("ref_emb needs ref_labels, unless indices_tuple is given.")
-            return self._dense_loss(h, other, from_labels(labels.to(h.device), others.to(h.device), same_points))
+            labels, others = labels.to(h.device), others.to(h.device)
+            if self.loss == "pair":
+                return self.labelled_loss(h, other, labels, others)[0]
+            return self._neighbor_loss(h, other, from_labels(labels, others, same_points))
         if self.loss == "pair":
             return self._listed_loss(h, other, relations)
-        return self._dense_loss(h, other, relations.related(len(h), len(other)))
+        return self._neighbor_loss(h, other, relations.related(len(h), len(other)))
 
     def listed_losses(self, h: Tensor, other: Tensor, left: Tensor, right: Tensor, similar: bool) -> Tensor:
         """Losses (N,) of pairs of one kind, (h[left], other[right]); the pair loss is half the mean of each kind."""
@@ -228,6 +232,23 @@ class AMLHead(nn.Module):
             squares = [squared_distances(views[k], others[k]) for k in chosen]
             losses = pair_losses(squares[0], squares[-1] if len(views) > 1 else None, sign, b, self.alpha)
             return losses.reshape(-1).index_select(0, left * len(other) + right)
+
+    def labelled_loss(self, h: Tensor, other: Tensor, labels: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+        """The pair loss of all pairs of h and ``other``, and the part of similar pairs in it."""
+        with torch.autocast(h.device.type, enabled=False):
+            if other is h and h.device.type == "cpu":
+                return labelled_pair_loss(h, labels, self.L.to(h.dtype), self.b.to(h.dtype), self.c, self.alpha)
+        related = from_labels(labels, others, other is h)
+        losses = self.loss_matrix(h, other, related.similar)
+        near, far = (0.5 * _mean(losses, mask) for mask in (related.similar, related.dissimilar))
+        return near + far, near
+
+    def loss_matrix(self, h: Tensor, other: Tensor, similar: Tensor) -> Tensor:
+        """Losses (n, m) of all pairs of h and ``other``; ``similar`` is a bool mask, symmetric if ``other`` is h."""
+        with torch.autocast(h.device.type, enabled=False):
+            kinds = similar.to(h.dtype)
+            sign, b = 2.0 * kinds - 1.0, self.b.to(h.dtype)
+            return logistic_losses(*self._distances(h, other, kinds), sign, b, self.alpha)
 
     # --- how ---------------------------------------------------------------------------------------------
 
@@ -251,17 +272,16 @@ class AMLHead(nn.Module):
                 total = total + 0.5 * self.listed_losses(h, other, left, right, similar).mean()
         return total
 
-    def _dense_loss(self, h: Tensor, other: Tensor, related: Related) -> Tensor:
-        with torch.autocast(h.device.type, enabled=False):
-            views, others = self._views(h, other)
-            if self.loss == "pair":
-                weight, b = related.weight(h.dtype), self.b.to(h.dtype)
-                return dense_pair_loss(views, None if other is h else others, related.similar, weight, b, self.alpha)
-            real, *moved = (squared_distances(u, v) for u, v in zip(views, others, strict=True))
-            adversarial = torch.where(related.similar, moved[0], moved[1]) if moved else None
-            return self._neighbor_loss(real, adversarial, related)
+    def _distances(self, h: Tensor, other: Tensor, similar: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Real and adversarial squared distances (n, m); ``similar`` is symmetric if ``other`` is h."""
+        second = None if other is h else other
+        return dense_distances(h, second, similar, self.L.to(h.dtype), self.c, adversary=self.alpha > 0.0)
 
-    def _neighbor_loss(self, real: Tensor, adversarial: Tensor | None, related: Related) -> Tensor:
+    def _neighbor_loss(self, h: Tensor, other: Tensor, related: Related) -> Tensor:
+        with torch.autocast(h.device.type, enabled=False):
+            return self._loss_of_neighbors(*self._distances(h, other, related.similar.to(h.dtype)), related)
+
+    def _loss_of_neighbors(self, real: Tensor, adversarial: Tensor | None, related: Related) -> Tensor:
         rows = torch.nonzero(related.similar.any(dim=1) & related.dissimilar.any(dim=1))[:, 0]
         if not len(rows):
             return 0.0 * real.sum()
@@ -275,3 +295,9 @@ class AMLHead(nn.Module):
         moved = adversarial[rows]
         attacked = losses_of(near.of(moved), far.of(moved), near.exists, far.exists).mean()
         return (loss + self.alpha * attacked) / (1.0 + self.alpha)
+
+
+def _mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean of the values under a mask; 0 if there are none."""
+    weight = mask.to(values.dtype)
+    return torch.dot(values.reshape(-1), weight.reshape(-1)) / weight.sum().clamp_min(1.0)

@@ -13,6 +13,7 @@ from .head import AMLHead
 require("pytorch_metric_learning", "AMLLoss")
 
 from pytorch_metric_learning import losses as pml_losses  # noqa: E402
+from pytorch_metric_learning import reducers  # noqa: E402
 from pytorch_metric_learning.distances import LpDistance  # noqa: E402
 from pytorch_metric_learning.utils import common_functions, loss_and_miner_utils  # noqa: E402
 
@@ -91,21 +92,43 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
     ) -> dict[str, dict[str, Any]]:
         """Losses of the pairs by kind, for the reducer."""
         common_functions.labels_or_indices_tuple_required(labels, indices_tuple)
-        a1, p, a2, n = loss_and_miner_utils.convert_to_pairs(indices_tuple, labels, ref_labels)
         h = self.head.transform(embeddings)
         other = h if ref_emb is embeddings else self.head.transform(ref_emb)
         losses = self.zero_losses()
+        if indices_tuple is None and self._takes_means():
+            assert labels is not None
+            assert ref_labels is not None
+            total, part = (x.to(embeddings.dtype) for x in self.head.labelled_loss(h, other, labels, ref_labels))
+            # The two are added: that the whole gradient passes through one of them changes nothing.
+            for name, value in (("pos_loss", part), ("neg_loss", total - part)):
+                losses[name] = {"losses": value, "indices": None, "reduction_type": "already_reduced"}
+            return losses
+        a1, p, a2, n = loss_and_miner_utils.convert_to_pairs(indices_tuple, labels, ref_labels)
+        every = None
+        if indices_tuple is None:  # all pairs: one matrix has both kinds
+            assert labels is not None
+            assert ref_labels is not None
+            every = self.head.loss_matrix(h, other, labels[:, None] == ref_labels[None, :]).reshape(-1)
         for name, (left, right), similar in (("pos_loss", (a1, p), True), ("neg_loss", (a2, n), False)):
             if len(left):
-                values = 0.5 * self.head.listed_losses(h, other, left, right, similar)
-                kind = "pos_pair" if similar else "neg_pair"
+                if every is None:
+                    values = self.head.listed_losses(h, other, left, right, similar)
+                else:
+                    values = every.index_select(0, left * len(other) + right)
                 # Reducers add to tensors of the embeddings' type.
                 losses[name] = {
-                    "losses": values.to(embeddings.dtype),
+                    "losses": (0.5 * values).to(embeddings.dtype),
                     "indices": (left, right),
-                    "reduction_type": kind,
+                    "reduction_type": "pos_pair" if similar else "neg_pair",
                 }
         return losses
+
+    def _takes_means(self) -> bool:
+        """Whether the reducer takes the mean of each kind of pairs and adds them: then no pair need be listed."""
+        parts = getattr(self.reducer, "reducers", {})
+        return type(self.reducer) is reducers.MultipleReducers and all(
+            name in parts and type(parts[name]) is reducers.MeanReducer for name in self._sub_loss_names()
+        )
 
     def _sub_loss_names(self) -> list[str]:
         return ["pos_loss", "neg_loss"]
