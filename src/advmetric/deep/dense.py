@@ -1,7 +1,7 @@
-"""Squared distances of all pairs, real and adversarial, and their logistic losses, with gradients in closed form.
+"""Squared distances of all pairs, real and adversarial, with gradients in closed form.
 
-Autograd would keep about twenty (n, m) tensors and differentiate the Cholesky decomposition. Both gradients are short
-formulas: with slopes g of a sum Σ g_ij (u_i - v_j)ᵀQ(u_i - v_j), A = diag(g1)U - gV and B = diag(gᵀ1)V - gᵀU,
+Autograd would differentiate the Cholesky decomposition and keep many (n, m) tensors. The gradient is short: with
+slopes g of a sum Σ g_ij (u_i - v_j)ᵀQ(u_i - v_j), A = diag(g1)U - gV and B = diag(gᵀ1)V - gᵀU,
 
     by U: 2AQ        by V: 2BQ        by Q: UᵀA + VᵀB,
 
@@ -15,11 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
 from .functional import adversarial_factors
 
-__all__ = ["dense_distances", "logistic_losses"]
+__all__ = ["dense_distances"]
 
 
 def dense_distances(
@@ -45,12 +44,6 @@ def dense_distances(
     """
     real, moved = _Distances.apply(u, v, similar, L, c, adversary)  # type: ignore[no-untyped-call]
     return real, moved
-
-
-def logistic_losses(real: Tensor, adversarial: Tensor | None, sign: Tensor, b: Tensor, alpha: float) -> Tensor:
-    """:func:`advmetric.deep.functional.pair_losses` of matrices, in less time; differentiable once."""
-    losses: Tensor = _Logistic.apply(real, adversarial, sign, b, alpha)  # type: ignore[no-untyped-call]
-    return losses
 
 
 class _Distances(torch.autograd.Function):
@@ -94,28 +87,6 @@ class _Distances(torch.autograd.Function):
             by_L = (by_K + by_K.T) @ L / ctx.c
         by_u.mul_(2.0)
         return by_u, None if by_v is None else by_v.mul_(2.0), None, by_L, None, None
-
-
-class _Logistic(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, real: Tensor, adversarial: Tensor | None, sign: Tensor, b: Tensor, alpha: float) -> Tensor:
-        share = 1.0 / (1.0 + alpha)
-        beyond = (real - b).mul_(sign)
-        losses = functional.softplus(beyond).mul_(share)
-        slopes = [beyond.sigmoid_().mul_(sign).mul_(share)]
-        if adversarial is not None:
-            beyond = (adversarial - b).mul_(sign)
-            losses.add_(functional.softplus(beyond), alpha=alpha * share)
-            slopes.append(beyond.sigmoid_().mul_(sign).mul_(alpha * share))
-        ctx.save_for_backward(*slopes)
-        return losses
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> Any:
-        by_squares = [slopes * outer for slopes in ctx.saved_tensors]
-        by_b = -torch.stack([slopes.sum() for slopes in by_squares]).sum()
-        return by_squares[0], by_squares[1] if len(by_squares) > 1 else None, None, by_b, None
 
 
 def _squares(u: Tensor, v: Tensor) -> Tensor:

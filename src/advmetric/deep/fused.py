@@ -24,11 +24,12 @@ _ROWS = 128
 
 
 def labelled_pair_loss(
-    h: Tensor, labels: Tensor, L: Tensor, b: Tensor, c: float, alpha: float
+    h: Tensor, labels: Tensor, L: Tensor, b: Tensor, c: float, alpha: float, *, active: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Σ_i≠j w_ij [ ℓ(y_ij(d_ij² - b)) + α ℓ(y_ij(d̃_ij² - b)) ] / (1 + α), and the part of the similar pairs in it.
+    """Half the loss of all similar and half that of all dissimilar pairs i ≠ j, and the first of the two.
 
-    Each kind of pairs has half of the weight, ℓ is softplus, d̃ is d₊ for similar and d₋ for dissimilar pairs.
+    That of one kind is (Σ_i ℓ(x_i) / S + α Σ_i ℓ(x̃_i) / S̃) / (1 + α), with ℓ = softplus, x = y(d² - b), x̃ = y(d̃² - b),
+    d̃ = d₊ for similar and d₋ for dissimilar pairs, and S as for :func:`~advmetric.deep.functional.pair_losses`.
 
     Parameters
     ----------
@@ -41,6 +42,8 @@ def labelled_pair_loss(
     c : float
         Price of a move.
     alpha : float
+    active : bool
+        Whether S is the number of pairs that are on the wrong side.
 
     Returns
     -------
@@ -51,46 +54,54 @@ def labelled_pair_loss(
     -----
     O(n²r + r²d + r³) time, O(nr) memory beside a block of 128 rows, or of the largest class.
     """
-    loss, part = _PairLoss.apply(h, labels, L, b, c, alpha)  # type: ignore[no-untyped-call]
+    loss, part = _PairLoss.apply(h, labels, L, b, c, alpha, active)  # type: ignore[no-untyped-call]
     return loss, part
 
 
 class _PairLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, labels: Tensor, L: Tensor, b: Tensor, c: float, alpha: float
+        ctx: Any, h: Tensor, labels: Tensor, L: Tensor, b: Tensor, c: float, alpha: float, active: bool
     ) -> tuple[Tensor, Tensor]:
         order = torch.argsort(labels)
         labels, sizes = torch.unique_consecutive(labels[order], return_inverse=True, return_counts=True)[1:]
+        counts = sizes.tolist()
         h = h[order]
         h -= h.mean(dim=0)  # distances stay as they are, rounding errors are least about the origin
-        views = [_View(h, b, 1.0 / (1.0 + alpha))]
+        views = [_View(h, b)]
         if alpha > 0.0:
             C, inverse = adversarial_factors(L, c)
-            share = alpha / (1.0 + alpha)
-            views += [_View(h @ C, b, share), _View(h @ inverse.T, b, share)]
-        counts = sizes.tolist()
-        similar = sum(size * (size - 1) for size in counts)
-        near = 0.5 / max(similar, 1)
-        far = 0.5 / max(len(h) * (len(h) - 1) - similar, 1)
-        part = h.new_zeros(())
+            views += [_View(h @ C, b), _View(h @ inverse.T, b)]
+        # Pushed apart are similar pairs only, and pulled together dissimilar ones.
+        near = [_Sums(h) for _ in views[:2]]
+        far = [_Sums(h) for _ in views[:2]]
         start = 0
         for stop in _ends(counts):
-            part += _within(views, h, labels, start, stop, near, far)
-            for view in views[:1] + views[2:]:
-                view.between(h, start, stop, far)
+            similar = (labels[start:stop, None] == labels[None, start:stop]).to(h.dtype)
+            dissimilar = 1.0 - similar
+            similar.fill_diagonal_(0.0)
+            for view, sums in zip(views[:2], near, strict=True):
+                sums.within(view, similar, 1.0, start, stop)
+            for view, sums in zip((*views[:1], *views[2:]), far, strict=True):
+                sums.within(view, dissimilar, -1.0, start, stop)
+                sums.between(view, start, stop)
             start = stop
-        loss = torch.stack([view.loss for view in views[:1] + views[2:]]).sum() + part
+        n_similar = sum(size * (size - 1) for size in counts)
+        n_dissimilar = len(h) * (len(h) - 1) - n_similar
+        shares = [1.0 / (1.0 + alpha), alpha / (1.0 + alpha)]
+        for kind, count in ((near, n_similar), (far, n_dissimilar)):
+            for sums, share in zip(kind, shares, strict=False):
+                sums.finish(h, 0.5 * share, None if active else max(count, 1))
+        part = torch.stack([sums.loss for sums in near]).sum()
+        loss = torch.stack([sums.loss for sums in far]).sum() + part
         if any(ctx.needs_input_grad):
-            for view in views:
-                view.finish(h)
-            by_h = views[0].slopes
-            by_b = -torch.stack([view.total for view in views]).sum()
+            by_h = near[0].slopes.add_(far[0].slopes)
+            by_b = torch.stack([sums.total for sums in far]).sum() - torch.stack([sums.total for sums in near]).sum()
             gradients = [by_b]
             if alpha > 0.0:
                 K, Q = C @ C.T, inverse.T @ inverse
-                pushed, pulled = (view.slopes for view in views[1:])
-                by_h = torch.addmm(by_h, pushed, K).addmm_(pulled, Q)
+                pushed, pulled = near[1].slopes, far[1].slopes
+                by_h.addmm_(pushed, K).addmm_(pulled, Q)
                 by_K = (h.T @ pushed).addmm_(Q @ (h.T @ pulled), Q, alpha=-1.0)
                 gradients.append((by_K + by_K.T) @ L / c)
             ctx.save_for_backward(torch.empty_like(by_h).index_copy_(0, order, by_h.mul_(2.0)), *gradients)
@@ -101,75 +112,64 @@ class _PairLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, outer: Tensor, _: Tensor) -> Any:
         by_h, by_b, *by_L = (outer * gradient for gradient in ctx.saved_tensors)
-        return by_h, None, by_L[0] if by_L else None, by_b, None, None
+        return by_h, None, by_L[0] if by_L else None, by_b, None, None, None
 
 
 class _View:
-    """Embeddings (n, r) of one kind, real or moved, with what their pairs add to the loss and its slopes g.
+    """Embeddings (n, r) of one kind, real or moved, as matrices whose products are d² - b."""
 
-    ``slopes`` is Σ g_ij (h_i - h_j) for each i, over ordered pairs in both directions.
-    """
-
-    def __init__(self, moved: Tensor, b: Tensor, share: float) -> None:
+    def __init__(self, moved: Tensor, b: Tensor) -> None:
         squares = moved.square().sum(dim=1, keepdim=True)
         one = torch.ones_like(squares)
-        # Products of rows of the two are d² - b.
         self.left = torch.cat([-2.0 * moved, squares, one], dim=1)
         self.right = torch.cat([moved, one, squares - b], dim=1).T
-        self.share = share
-        self.loss, self.sums, self.slopes = b.new_zeros(()), torch.zeros_like(squares), torch.zeros_like(moved)
-        self.total = self.loss
 
-    def between(self, h: Tensor, start: int, stop: int, far: float) -> None:
+    def beyond(self, rows: slice, columns: slice) -> Tensor:
+        """d² - b of the pairs of a block."""
+        return self.left[rows] @ self.right[:, columns]
+
+
+class _Sums:
+    """What the pairs of one kind add to the loss, and to its slopes g = y ℓ'(y(d² - b)) by the squared distances.
+
+    ``slopes`` (n, r) is Σ_j (g_ij + g_ji)(h_i - h_j) and ``total`` Σ |g_ij|, over ordered pairs.
+    """
+
+    def __init__(self, h: Tensor) -> None:
+        self.h = h
+        self.loss, self.sums, self.slopes = h.new_zeros(()), h.new_zeros(len(h), 1), torch.zeros_like(h)
+        self.total, self.sign = self.loss, 1.0
+
+    def within(self, view: _View, mask: Tensor, sign: float, start: int, stop: int) -> None:
+        """Pairs of a block under a mask, a symmetric matrix of 0 and 1."""
+        rows, self.sign = slice(start, stop), sign
+        x = view.beyond(rows, rows)
+        if sign < 0.0:
+            x.neg_()
+        self.loss = self.loss + torch.dot(functional.softplus(x).reshape(-1), mask.reshape(-1))
+        slopes = x.sigmoid_().mul_(mask)
+        self.slopes[rows].addmm_(slopes, self.h[rows], alpha=-2.0)
+        self.sums[rows].add_(slopes.sum(dim=1, keepdim=True), alpha=2.0)
+
+    def between(self, view: _View, start: int, stop: int) -> None:
         """Pairs of a block and what follows it, all of them dissimilar, each counted in both orders."""
-        if stop == len(h):
+        if stop == len(self.h):
             return
-        weight = 2.0 * far * self.share
-        x = (self.left[start:stop] @ self.right[:, stop:]).neg_()
-        self.loss = self.loss + weight * functional.softplus(x).sum()
-        self._add(x.sigmoid_(), h, slice(start, stop), slice(stop, None), -weight)
+        rows, columns = slice(start, stop), slice(stop, None)
+        x = view.beyond(rows, columns).neg_()
+        self.loss = self.loss + 2.0 * functional.softplus(x).sum()
+        slopes = x.sigmoid_()
+        self.slopes[rows].addmm_(slopes, self.h[columns], alpha=-2.0)
+        self.sums[rows].add_(slopes.sum(dim=1, keepdim=True), alpha=2.0)
+        self.slopes[columns].addmm_(slopes.T, self.h[rows], alpha=-2.0)
+        self.sums[columns].add_(slopes.sum(dim=0)[:, None], alpha=2.0)
 
-    def within(self, slopes: Tensor, h: Tensor, rows: slice) -> None:
-        """Pairs of a block, whose slopes are a symmetric matrix."""
-        self._add(slopes, h, rows, None, 2.0)
-
-    def _add(self, slopes: Tensor, h: Tensor, rows: slice, columns: slice | None, weight: float) -> None:
-        self.slopes[rows].addmm_(slopes, h[rows if columns is None else columns], alpha=-weight)
-        self.sums[rows].add_(slopes.sum(dim=1, keepdim=True), alpha=weight)
-        if columns is not None:
-            self.slopes[columns].addmm_(slopes.T, h[rows], alpha=-weight)
-            self.sums[columns].add_(slopes.sum(dim=0)[:, None], alpha=weight)
-
-    def finish(self, h: Tensor) -> None:
-        self.slopes.addcmul_(self.sums, h)
+    def finish(self, h: Tensor, weight: float, count: int | None) -> None:
+        """Divide by the number of pairs, or of those on the wrong side, and multiply by a weight."""
         self.total = 0.5 * self.sums.sum()
-
-
-def _within(views: list[_View], h: Tensor, labels: Tensor, start: int, stop: int, near: float, far: float) -> Tensor:
-    """Add the pairs of a block to the views; what its similar pairs add to the loss, which the views leave out."""
-    rows = slice(start, stop)
-    similar = (labels[rows, None] == labels[None, rows]).to(h.dtype)
-    sign = torch.mul(similar, 2.0).sub_(1.0)
-    weight = torch.mul(similar, near - far).add_(far).fill_diagonal_(0.0)
-    signed = sign * weight
-    # ½(w + yw) and ½(w - yw) are the weights of similar and of dissimilar pairs.
-    beyond = [view.left[rows] @ view.right[:, rows] for view in views]
-    if len(views) > 1:
-        beyond[1:] = [beyond[2].lerp_(beyond[1], similar)]
-    part = h.new_zeros(())
-    for view, x in zip(views[:1] + views[2:], beyond, strict=True):
-        losses = functional.softplus(x.mul_(sign)).reshape(-1)
-        both, difference = torch.dot(losses, weight.reshape(-1)), torch.dot(losses, signed.reshape(-1))
-        view.loss = view.loss + 0.5 * view.share * (both - difference)
-        part += 0.5 * view.share * (both + difference)
-        slopes = x.sigmoid_().mul_(signed).mul_(view.share)
-        if view is views[0]:
-            view.within(slopes, h, rows)
-        else:
-            pushed = similar.mul_(slopes)
-            views[1].within(pushed, h, rows)
-            view.within(slopes.sub_(pushed), h, rows)
-    return part
+        factor = weight / (self.total.clamp_min(1.0) if count is None else self.total.new_full((), count))
+        self.slopes.addcmul_(self.sums, h).mul_(factor * self.sign)
+        self.loss, self.total = self.loss * factor, self.total * factor
 
 
 def _ends(counts: list[int]) -> list[int]:

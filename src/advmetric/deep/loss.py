@@ -24,9 +24,9 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
     """The pair loss of :class:`~advmetric.deep.AMLHead` with reducers, miners, ``ref_emb`` and a cross-batch memory.
 
     The loss of a pair is [ℓ(y(d² - b)) + α ℓ(y(d̃² - b))] / (1 + α), ℓ = softplus, with d² = ‖L(z - z')‖² and d̃² the
-    squared distance after the closed-form adversary. Similar and dissimilar pairs are reduced separately
-    ("pos_loss" and "neg_loss", mean by default) and each has weight one half, so that without a miner the value is that
-    of ``AMLHead.forward``.
+    squared distance after the closed-form adversary; its two terms are multiplied by N/S of ``weighting``. Similar and
+    dissimilar pairs are reduced separately ("pos_loss" and "neg_loss", mean by default) and each has weight one half:
+    with the mean the value is that of ``AMLHead.forward``.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
         d, size of the embeddings.
     out_features : int, optional
         r, rows of L. None: d.
-    alpha, beta, scale : float
+    alpha, beta, scale, weighting :
         As for :class:`~advmetric.deep.AMLHead`.
     distance : LpDistance, optional
         Only ``normalize_embeddings`` of it is used, and p must be 2; the distance itself is the learned one.
@@ -68,13 +68,22 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
         alpha: float = 1.0,
         beta: float = 10.0,
         scale: float = 16.0,
+        weighting: str = "uniform",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if not isinstance(self.distance, LpDistance) or self.distance.p != 2:
             raise ValueError(f"distance must be an LpDistance with p=2, got {self.distance!r}.")
         normalize = bool(self.distance.normalize_embeddings)
-        self.head = AMLHead(embedding_size, out_features, alpha=alpha, beta=beta, scale=scale, normalize=normalize)
+        self.head = AMLHead(
+            embedding_size,
+            out_features,
+            alpha=alpha,
+            beta=beta,
+            scale=scale,
+            weighting=weighting,
+            normalize=normalize,
+        )
         self.alpha, self.beta, self.scale = self.head.alpha, self.head.beta, self.head.scale
         self.add_to_recordable_attributes(list_of_names=["alpha", "beta", "scale"], is_stat=False)
 
@@ -104,22 +113,16 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
                 losses[name] = {"losses": value, "indices": None, "reduction_type": "already_reduced"}
             return losses
         a1, p, a2, n = loss_and_miner_utils.convert_to_pairs(indices_tuple, labels, ref_labels)
-        every = None
-        if indices_tuple is None:  # all pairs: one matrix has both kinds
-            assert labels is not None
-            assert ref_labels is not None
-            every = self.head.loss_matrix(h, other, labels[:, None] == ref_labels[None, :]).reshape(-1)
-        for name, (left, right), similar in (("pos_loss", (a1, p), True), ("neg_loss", (a2, n), False)):
-            if len(left):
-                if every is None:
-                    values = self.head.listed_losses(h, other, left, right, similar)
-                else:
-                    values = every.index_select(0, left * len(other) + right)
+        indices = {True: (a1, p), False: (a2, n)}
+        values = self.head.listed_losses(h, other, indices, labelled=indices_tuple is None)
+        for similar, name, kind in ((True, "pos_loss", "pos_pair"), (False, "neg_loss", "neg_pair")):
+            count = len(values[similar])
+            if count:
                 # Reducers add to tensors of the embeddings' type.
                 losses[name] = {
-                    "losses": (0.5 * values).to(embeddings.dtype),
-                    "indices": (left, right),
-                    "reduction_type": "pos_pair" if similar else "neg_pair",
+                    "losses": (0.5 * count * values[similar]).to(embeddings.dtype),
+                    "indices": indices[similar],
+                    "reduction_type": kind,
                 }
         return losses
 

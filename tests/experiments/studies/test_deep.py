@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from advmetric.datasets import load_verification
+from advmetric.deep import comparison
 from advmetric.deep.comparison import CONTENDERS
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
@@ -82,6 +83,31 @@ def test_classes_of_a_set_without_identities_are_what_similar_pairs_link():
     assert len(np.unique(deep.class_codes(letters))) == 26
 
 
+def test_large_images_are_halved_and_others_left_alone():
+    faces = np.arange(2 * 64 * 64, dtype=np.float64).reshape(2, 64, 64) % 251
+    small = deep.reduced(faces)
+    assert small.shape == (2, 32, 32)
+    assert small[1, 3, 5] == faces[1, 6:8, 10:12].mean()
+    for other in (faces[:, :32, :32], faces[0]):
+        assert deep.reduced(other) is other
+
+
+def test_settings_are_tried_with_fewer_steps_where_training_is_slow(short, monkeypatch):
+    monkeypatch.setitem(deep.TUNING_STEPS, "digits-unseen", 2)
+    seen = []
+
+    def spy(contender, points, codes, budget, seed):
+        seen.append(budget.steps)
+        return [({"neg_margin": 1.0}, 0.5)]
+
+    monkeypatch.setattr(comparison, "tune", spy)
+    deep.run(Task("deep", "digits-unseen", "contrastive", 0, "quick"), None)
+    assert seen == [2]
+    text = deep.section(records(EVEN, dataset="patches")).blocks[0].text
+    assert "fewer steps on patches (100)" in text
+    assert "fewer steps" not in deep.section(records(EVEN)).blocks[0].text
+
+
 # --- the report -------------------------------------------------------------------------------------------
 
 
@@ -115,6 +141,11 @@ def test_the_section_says_whether_aml_is_as_good_and_whether_the_adversary_helps
     once = deep.section(records(EVEN, trials=1))
     assert once.answers[1].endswith("over 1 trial: too few to tell.")
     assert "in one trial, which decides nothing" in once.answers[0]
+
+
+def test_the_section_counts_the_sets_where_aml_is_as_good():
+    both = [*records(EVEN | {"supcon": 0.9}), *records(EVEN, dataset="letters-unseen")]
+    assert "on 1 of 2 sets." in deep.section(both).answers[2]
 
 
 def test_only_trials_that_all_finished_are_compared():
