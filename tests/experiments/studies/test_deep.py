@@ -93,19 +93,25 @@ def test_large_images_are_halved_and_others_left_alone():
 
 
 def test_settings_are_tried_with_fewer_steps_where_training_is_slow(short, monkeypatch):
-    monkeypatch.setitem(deep.TUNING_STEPS, "digits-unseen", 2)
+    text = deep.section(records(EVEN, dataset="patches")).blocks[0].text
+    assert "On patches, settings are tried with 50 steps, and the best is trained with 100." in text
+    assert "are tried with" not in deep.section(records(EVEN)).blocks[0].text
+    monkeypatch.setitem(deep.FEWER_STEPS, "digits-unseen", (2, 5))
     seen = []
 
     def spy(contender, points, codes, budget, seed):
         seen.append(budget.steps)
-        return [({"neg_margin": 1.0}, 0.5)]
+        return [({"temperature": 0.1}, 0.5)]
 
+    def spy_training(contender, settings, points, codes, budget, seed):
+        seen.append(budget.steps)
+        return trained(contender, settings, points, codes, budget, seed)
+
+    trained = comparison.train_contender
     monkeypatch.setattr(comparison, "tune", spy)
-    deep.run(Task("deep", "digits-unseen", "contrastive", 0, "quick"), None)
-    assert seen == [2]
-    text = deep.section(records(EVEN, dataset="patches")).blocks[0].text
-    assert "fewer steps on patches (100)" in text
-    assert "fewer steps" not in deep.section(records(EVEN)).blocks[0].text
+    monkeypatch.setattr(comparison, "train_contender", spy_training)
+    deep.run(Task("deep", "digits-unseen", "supcon", 0, "quick"), None)
+    assert seen == [2, 3]  # never more than the profile's
 
 
 # --- the report -------------------------------------------------------------------------------------------
