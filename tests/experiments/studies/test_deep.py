@@ -139,23 +139,29 @@ def test_the_section_says_whether_aml_is_as_good_and_whether_the_adversary_helps
     assert adversary.startswith("The adversary helps deep AML on average: AUC +0.0300")
     bad = deep.section(records(EVEN | {"aml, no adversary": 0.82, "supcon": 0.9}))
     assert "AML is not at least as good" in bad.answers[0]
-    assert bad.answers[1].startswith("The adversary does not help")
-    assert "not significant" not in bad.answers[1]
+    assert bad.answers[1].startswith("The adversary harms deep AML on average: AUC -0.0100")
+    assert "aml -0.0200, aml softmax +0.0000" in bad.answers[1]
     rng = np.random.default_rng(0)
     noisy = [Record(r.task, r.result | {"auc": r.result["auc"] + 0.01 * rng.normal()}) for r in records(EVEN, trials=8)]
-    assert "over 8 trials, not significant (t-test, p = " in deep.section(noisy).answers[1]
+    unclear = deep.section(noisy).answers[1]
+    assert unclear.startswith("The adversary makes no clear difference to deep AML on average")
+    assert "over 8 trials (t-test, p = " in unclear
     once = deep.section(records(EVEN, trials=1))
-    assert once.answers[1].endswith("over 1 trial: too few to tell.")
+    assert "over 1 trial (" in once.answers[1]
+    assert once.answers[1].endswith("too few to tell.")
     assert "in one trial, which decides nothing" in once.answers[0]
 
 
 def test_the_section_counts_the_sets_where_aml_is_as_good():
     both = [*records(EVEN | {"supcon": 0.9}), *records(EVEN, dataset="letters-unseen")]
-    assert "on 1 of 2 sets." in deep.section(both).answers[2]
+    overall = deep.section(both).answers[2]
+    assert "within one standard deviation on 1 of 2 sets." in overall
+    assert overall.endswith("ahead on average on 1 of 2.")
 
 
 def test_only_trials_that_all_finished_are_compared():
     kept = [r for r in records(EVEN) if (r.task.method, r.task.trial) != ("aml", 3)]
+    assert any("never revised. This favours AML" in getattr(block, "text", "") for block in deep.section(kept).blocks)
     headings = [block.text for block in deep.section(kept).blocks if hasattr(block, "text")]
     assert "digits-unseen (3 trials)" in headings
     assert deep.section([]).answers == []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,13 @@ LARGEST = 32
 LINEAR_ON = "contrastive"
 LINEAR = "PairAML on its features"
 SCORES = {"auc": "ROC AUC", "recall_at_1": "recall@1", "map_at_r": "MAP@R"}
-AS_GOOD = "at least as good within one standard deviation"
+HISTORY = (
+    "The four settings of aml's pair loss were revised twice, when earlier results of this study were known, after a "
+    "search over 23 settings on scikit-learn's digits and on letters that trials 0 to 2 do not test; those of the other "
+    "losses were never revised. This favours AML. The second revision followed one run on letters-unseen, by its AUC on "
+    "held-out training classes, with its test AUC in view (benchmarks/deep/NOTES.md)."
+)
+"""What a reader must know to judge the comparison."""
 PACKAGES = ("torch", "pytorch_metric_learning")
 
 
@@ -193,8 +199,8 @@ def section(records: Sequence[Record]) -> Section:
             text += f" On {name}, settings are tried with {few} steps, and the best is trained with {steps}."
     if any(r.task.dataset == "pubfig" for r in records):
         text += f" Faces are reduced to {LARGEST} x {LARGEST} pixels."
-    blocks: list[Any] = [Paragraph(text)]
-    answers = []
+    blocks: list[Any] = [Paragraph(text), Paragraph(HISTORY)]
+    rivals: dict[str, dict[str, NDArray[Any]]] = {}
     kept: list[Record] = []
     for dataset in dict.fromkeys(r.task.dataset for r in records):
         here = _paired([r for r in records if r.task.dataset == dataset])
@@ -202,10 +208,9 @@ def section(records: Sequence[Record]) -> Section:
             continue
         kept += here
         blocks += [Heading(f"{dataset} ({_trials(len({r.task.trial for r in here}))})"), _table(here)]
-        answers += _against_library(dataset, here)
-    answers += _bar(answers)
-    answers += _adversary(kept)
-    return Section("Deep AML", blocks, answers)
+        if found := _rivals(here):
+            rivals[dataset] = found
+    return Section("Deep AML", blocks, [*_against_library(rivals), *_adversary(kept)])
 
 
 def _paired(records: Sequence[Record]) -> list[Record]:
@@ -238,64 +243,78 @@ def _table(records: Sequence[Record]) -> Table:
     return Table(["method", *SCORES.values(), "seconds"], rows)
 
 
-def _against_library(dataset: str, records: Sequence[Record]) -> list[str]:
-    """Return one sentence: AML, with the loss that is better on held-out training classes, beside the best other loss.
+def _rivals(records: Sequence[Record]) -> dict[str, NDArray[Any]]:
+    """Return the AUCs of AML, with the loss that is better on held-out training classes, and of the best other loss.
 
     The best other loss is chosen by its results on the test classes, which favours it.
     """
     known = {r.task.method for r in records}
     ours, others = [m for m in AML if m in known], [m for m in LIBRARY if m in known]
     if not ours or not others:
-        return []
+        return {}
     mine = max(ours, key=lambda m: values_of(records, "validation_auc", method=m).mean())
     auc = {m: values_of(records, "auc", method=m) for m in (mine, *others)}
     best = max(others, key=lambda m: auc[m].mean())
-    found = (
-        f"Deep AML, {dataset}: {mine} has AUC {mean_and_sd(auc[mine])}, the best loss of pytorch-metric-learning "
-        f"({best}) {mean_and_sd(auc[best])}"
-    )
-    gap = auc[mine] - auc[best]
-    if len(gap) < 2:
-        return [f"{found}: a difference of {gap.mean():+.3f} in one trial, which decides nothing."]
-    as_good = gap.mean() >= -auc[best].std(ddof=1)
-    return [
-        f"{found}: AML is {'' if as_good else 'not '}{AS_GOOD}; paired difference "
-        f"{gap.mean():+.3f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.3f} (standard error)."
-    ]
+    return {mine: auc[mine], best: auc[best]}
 
 
-def _bar(answers: Sequence[str]) -> list[str]:
-    """Return one sentence: on how many of several sets AML is as good as the best other loss."""
-    judged = [answer for answer in answers if AS_GOOD in answer]
-    if len(judged) < 2:
-        return []
-    count = sum(f"not {AS_GOOD}" not in answer for answer in judged)
-    return [f"Deep AML is {AS_GOOD} of the best other loss on {count} of {len(judged)} sets."]
+def _against_library(rivals: Mapping[str, Mapping[str, NDArray[Any]]]) -> list[str]:
+    """Return a sentence per set: AML beside the best other loss; and one on all sets."""
+    answers, as_good, ahead = [], [], []
+    for dataset, ((mine, auc), (best, other)) in ((name, tuple(each.items())) for name, each in rivals.items()):
+        found = (
+            f"Deep AML, {dataset}: {mine} has AUC {mean_and_sd(auc)}, the best loss of pytorch-metric-learning "
+            f"({best}) {mean_and_sd(other)}"
+        )
+        gap = auc - other
+        if len(gap) < 2:
+            answers.append(f"{found}: a difference of {gap.mean():+.3f} in one trial, which decides nothing.")
+            continue
+        as_good.append(gap.mean() >= -other.std(ddof=1))
+        ahead.append(gap.mean() >= 0)
+        answers.append(
+            f"{found}: AML is {'' if as_good[-1] else 'not '}at least as good within one standard deviation; paired "
+            f"difference {gap.mean():+.3f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.3f} (standard error)."
+        )
+    if len(as_good) > 1:
+        answers.append(
+            f"Deep AML is at least as good as the best other loss within one standard deviation on {sum(as_good)} of "
+            f"{len(as_good)} sets. That is a wide bar, for most of the deviation is between test folds: trial by trial, "
+            f"AML is ahead on average on {sum(ahead)} of {len(ahead)}."
+        )
+    return answers
 
 
 def _adversary(records: Sequence[Record]) -> list[str]:
     """Return one sentence: what the adversary changes, on average over sets and trials; losses are averaged first."""
-    gaps = []
+    gaps: dict[str, list[NDArray[Any]]] = {name: [] for name in AML}
+    means = []
     for dataset in dict.fromkeys(r.task.dataset for r in records):
         here = [r for r in records if r.task.dataset == dataset]
         known = {r.task.method for r in here}
-        by_loss = [
-            values_of(here, "auc", method=with_it) - values_of(here, "auc", method=without)
+        by_loss = {
+            with_it: values_of(here, "auc", method=with_it) - values_of(here, "auc", method=without)
             for with_it, without in AML.items()
             if {with_it, without} <= known
-        ]
+        }
+        for name, gap in by_loss.items():
+            gaps[name].append(gap)
         if by_loss:
-            gaps.append(np.mean(by_loss, axis=0))
-    if not gaps:
+            means.append(np.mean(list(by_loss.values()), axis=0))
+    if not means:
         return []
-    gap = np.concatenate(gaps)
-    found = f"The adversary {'helps' if gap.mean() > 0 else 'does not help'} deep AML on average: AUC {gap.mean():+.4f}"
+    gap = np.concatenate(means)
+    each = ", ".join(f"{name} {np.concatenate(parts).mean():+.4f}" for name, parts in gaps.items() if parts)
+    size = f"on average: AUC {gap.mean():+.4f}"
     if len(gap) < 3:
-        return [f"{found} over {_trials(len(gap))}: too few to tell."]
+        return [f"The adversary changes deep AML {size} over {_trials(len(gap))} ({each}): too few to tell."]
     error = gap.std(ddof=1) / np.sqrt(len(gap))
     p = ttest_1samp(gap, 0.0).pvalue if error > 0 else 0.0
-    clear = "significant" if p < LEVEL else "not significant"
-    return [f"{found} ± {error:.4f} (standard error) over {len(gap)} trials, {clear} (t-test, p = {p:.2f})."]
+    verdict = "makes no clear difference to" if p >= LEVEL else "helps" if gap.mean() > 0 else "harms"
+    return [
+        f"The adversary {verdict} deep AML {size} ± {error:.4f} (standard error) over {len(gap)} trials "
+        f"(t-test, p = {p:.2f}; {each})."
+    ]
 
 
 STUDY = Study("deep", "deep", tasks, run, section, missing)
