@@ -35,8 +35,9 @@ with torch.no_grad():
 
 # %%
 # The new images, in the pixels and in the learned space. New *digits* are another matter: trained on 0 to 6 only, the
-# same network ranks pairs of 7, 8 and 9 worse than the pixels do (ROC AUC 0.77 against 0.82). A network needs many
-# classes to carry over to new ones.
+# same network ranks pairs of 7, 8 and 9 worse than the pixels do (ROC AUC 0.79 against 0.82, mean of three seeds).
+# Other losses do so, too: contrastive 0.79, multi-similarity 0.81. A network needs many classes to carry over to new
+# ones.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for ax, (name, Z) in zip(axes, {"pixels": digits.data, "AMLHead": embedded}.items(), strict=True):

@@ -33,6 +33,10 @@ def test_all_have_the_same_number_of_settings():
     assert {len(contender.settings) for contender in CONTENDERS.values()} == {4}
 
 
+def test_the_adversary_is_the_only_difference_of_aml_without_it():
+    assert [{**s, "alpha": 0.0} for s in CONTENDERS["aml"].settings] == list(CONTENDERS["aml, no adversary"].settings)
+
+
 def test_tuning_orders_settings_and_sees_no_test_class(table):
     X, y = table
     codes = np.where(y < 6, y, -1)

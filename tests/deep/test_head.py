@@ -8,13 +8,13 @@ import torch
 from scipy.optimize import minimize
 
 from advmetric.deep import AMLHead
-from advmetric.deep.dense import dense_pair_loss
-from advmetric.deep.functional import adversarial_embeddings, pair_losses, squared_distances
+from advmetric.deep.dense import dense_distances
+from advmetric.deep.functional import adversarial_embeddings, squared_distances
 
 
 def head_of(d=5, r=None, seed=0, **settings):
     """A head in double precision whose L is no multiple of the identity."""
-    head = AMLHead(d, r, **{"beta": 1.0, "scale": 4.0} | settings).double()
+    head = AMLHead(d, r, **{"beta": 1.0, "scale": 4.0, "weighting": "uniform"} | settings).double()
     with torch.no_grad():
         generator = torch.Generator().manual_seed(seed)
         head.weight += 0.3 * torch.randn(head.weight.shape, dtype=torch.float64, generator=generator)
@@ -196,21 +196,70 @@ def test_gradients_with_index_tuples_and_reference(n):
     assert torch.autograd.gradcheck(lambda z, ref: head(z, labels, ref_emb=ref, ref_labels=others), inputs)
 
 
-def test_the_dense_loss_is_what_autograd_makes_of_it(batch):
+@pytest.mark.parametrize("m", [None, 7])
+def test_dense_distances_are_what_autograd_makes_of_them(batch, m):
+    """Weights are not symmetric, as those of a reducer need not be; ``similar`` is."""
     z, labels = batch
-    head = head_of(alpha=3.0)
-    h = head.transform(z).detach()
-    views = [view.detach().requires_grad_() for view in (h, *adversarial_embeddings(h, head.L, head.c))]
-    similar = labels[:, None] == labels[None, :]
-    weight = torch.rand(12, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    weight, b = weight + weight.T, torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
-    fused = dense_pair_loss(tuple(views), None, similar, weight, b, 3.0)
-    real, pushed, pulled = (squared_distances(view, view) for view in views)
-    sign = torch.where(similar, 1.0, -1.0)
-    plain = (pair_losses(real, torch.where(similar, pushed, pulled), sign, b, 3.0) * weight).sum()
-    assert fused.item() == pytest.approx(plain.item(), rel=1e-12)
-    for a, e in zip(torch.autograd.grad(fused, [*views, b]), torch.autograd.grad(plain, [*views, b]), strict=True):
+    head, generator = head_of(alpha=3.0), torch.Generator().manual_seed(0)
+    other = None if m is None else torch.randn(m, 5, dtype=torch.float64, generator=generator).requires_grad_()
+    others = labels if m is None else torch.arange(m) % 3
+    similar = labels[:, None] == others[None, :]
+    weights = torch.rand((2, *similar.shape), dtype=torch.float64, generator=generator)
+    h = head.transform(z).detach().requires_grad_()
+    L = head.L.detach().requires_grad_()
+    quick = dense_distances(h, other, similar.double(), L, head.c)
+    second = h if other is None else other
+    views = ((h, second), *zip(*(adversarial_embeddings(x, L, head.c) for x in (h, second)), strict=True))
+    real, pushed, pulled = (squared_distances(u, v) for u, v in views)
+    plain = (real, torch.where(similar, pushed, pulled))
+    torch.testing.assert_close(quick, plain)
+    inputs = [h, L] if other is None else [h, L, other]
+    found, expected = (
+        torch.autograd.grad(sum((w * x).sum() for w, x in zip(weights, squares, strict=True)), inputs)
+        for squares in (quick, plain)
+    )
+    for a, e in zip(found, expected, strict=True):
         torch.testing.assert_close(a, e)
+
+
+@pytest.mark.parametrize("weighting", ["active", "uniform"])
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+@pytest.mark.parametrize("n_classes", [1, 2, 7, 90])
+def test_the_loss_by_blocks_is_that_of_listed_pairs(n_classes, alpha, weighting):
+    """300 points in any order: one block, a class larger than a block, several blocks, classes of one point."""
+    generator = torch.Generator().manual_seed(n_classes)
+    z = torch.randn(300, 5, dtype=torch.float64, generator=generator, requires_grad=True)
+    labels = torch.randint(n_classes, (300,), generator=generator) ** 2 - 3
+    head = head_of(r=4, alpha=alpha, weighting=weighting)
+    inputs = [z, head.weight, head.offset]
+    similar = (labels[:, None] == labels[None, :]).fill_diagonal_(False)
+    dissimilar = labels[:, None] != labels[None, :]
+    h, again = head.transform(z), head.transform(z)
+    loss, part = head.labelled_loss(h, h, labels, labels)
+    indices = {True: similar.nonzero(as_tuple=True), False: dissimilar.nonzero(as_tuple=True)}
+    losses = {kind: 0.5 * each.sum() for kind, each in head.listed_losses(again, again, indices).items()}
+    torch.testing.assert_close(part, losses[True].detach())
+    torch.testing.assert_close(loss, losses[True] + losses[False])
+    found, expected = (torch.autograd.grad(value, inputs) for value in (loss, losses[True] + losses[False]))
+    for a, e in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, e)
+
+
+def test_active_pairs_share_the_weight_of_their_kind(batch):
+    """The plain restatement, with weights from the pairs on the wrong side; forces of the two kinds are equal."""
+    z, labels = batch
+    head = head_of(alpha=2.0, weighting="active")
+    plain = Plain(head)
+    total = 0.0
+    for kind in (True, False):
+        pairs = [(a, b) for a, b, similar in all_pairs(z.numpy(), labels.numpy()) if similar is kind]
+        x = (1 if kind else -1) * (np.array([plain.squares(a, b, kind) for a, b in pairs]) - plain.b)
+        wrong = (1 / (1 + np.exp(-x))).sum(axis=0)
+        assert (wrong > 1).all()
+        total += 0.5 * ((softplus(x).sum(axis=0) / wrong) @ [1.0, plain.alpha]) / (1 + plain.alpha)
+    loss = head(z, labels)
+    assert loss.item() == pytest.approx(total, rel=1e-10)
+    assert torch.autograd.grad(loss, head.offset)[0].item() == pytest.approx(0.0, abs=1e-12)
 
 
 # --- precision ------------------------------------------------------------------------------------------------------
@@ -292,6 +341,7 @@ def test_batches_with_one_kind_of_pairs_or_none(loss):
         ({"alpha": -1.0}, "alpha=-1"),
         ({"beta": 0.0}, "beta=0"),
         ({"scale": float("nan")}, "scale=nan"),
+        ({"weighting": "hard"}, "'uniform', 'active'"),
         ({"loss": "triplet"}, "'pair', 'softmax', 'margin'"),
         ({"n_similar": 0}, "n_similar=0"),
     ],

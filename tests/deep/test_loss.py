@@ -53,6 +53,36 @@ def test_its_value_is_that_of_the_head(task):
     assert loss(task[0], indices_tuple=few).item() == pytest.approx(loss(*task, few).item())
 
 
+@pytest.mark.parametrize("reference", [False, True])
+def test_means_without_lists_of_pairs_are_the_means_of_the_lists(task, reference):
+    """A mean that is no MeanReducer is given the pairs one by one."""
+
+    class Mean(reducers.MeanReducer):
+        pass
+
+    points, labels = task
+    more = {"ref_emb": points[40:] + 0.1, "ref_labels": labels[40:]} if reference else {}
+    found = []
+    for reducer in (None, Mean()):
+        torch.manual_seed(1)
+        loss, z = AMLLoss(10, 7, reducer=reducer), points.clone().requires_grad_()
+        value = loss(z, labels, **more)
+        value.backward()
+        found.append([value, z.grad, loss.head.weight.grad, loss.head.offset.grad])
+    for quick, listed in zip(*found, strict=True):
+        torch.testing.assert_close(quick, listed, rtol=1e-4, atol=1e-6)
+
+
+def test_the_two_kinds_of_pairs_are_reported_apart(task):
+    loss = AMLLoss(10)
+    seen = {}
+    loss.reducer.sub_loss_reduction = lambda values, *_: seen.update(values=values.detach()) or values.sum()
+    loss(*task)
+    each = AMLLoss(10, reducer=reducers.DoNothingReducer())(*task)
+    expected = [each[name]["losses"].mean().item() for name in ("pos_loss", "neg_loss")]
+    assert seen["values"].tolist() == pytest.approx(expected, rel=1e-4)
+
+
 def test_a_loop_learns(task):
     _, values = train(AMLLoss(6), task)
     assert values[-1] < 0.7 * values[0]

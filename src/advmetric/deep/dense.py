@@ -1,7 +1,11 @@
-"""The pair loss over a whole matrix of distances, with its gradient computed in the same pass.
+"""Squared distances of all pairs, real and adversarial, with gradients in closed form.
 
-Autograd would keep about twenty (n, m) tensors for it. The loss is a scalar, so its gradient by the embeddings is known
-when the loss is: (n, r) tensors are all that is kept, and the step costs about a third.
+Autograd would differentiate the Cholesky decomposition and keep many (n, m) tensors. The gradient is short: with
+slopes g of a sum Σ g_ij (u_i - v_j)ᵀQ(u_i - v_j), A = diag(g1)U - gV and B = diag(gᵀ1)V - gᵀU,
+
+    by U: 2AQ        by V: 2BQ        by Q: UᵀA + VᵀB,
+
+where Q is I for the real distances, K for pairs pushed apart and K⁻¹ for pairs pulled together.
 """
 
 from __future__ import annotations
@@ -11,96 +15,91 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
-__all__ = ["dense_pair_loss"]
+from .functional import adversarial_factors
 
-Views = tuple[Tensor, ...]
+__all__ = ["dense_distances"]
 
 
-def dense_pair_loss(
-    points: Views, others: Views | None, similar: Tensor, weight: Tensor, b: Tensor, alpha: float
-) -> Tensor:
-    """Σ_ij w_ij [ ℓ(y_ij(d_ij² - b)) + α ℓ(y_ij(d̃_ij² - b)) ] / (1 + α), ℓ = softplus; a 0-d tensor.
+def dense_distances(
+    u: Tensor, v: Tensor | None, similar: Tensor, L: Tensor, c: float, *, adversary: bool = True
+) -> tuple[Tensor, Tensor | None]:
+    """Squared distances d² and d̃², (n, m) each, of the rows of u and v; d̃² is None without ``adversary``.
 
     Parameters
     ----------
-    points : tuple of (n, r) tensors
-        (h,) for α = 0; otherwise (h, pushed, pulled): d̃ is the distance of ``pushed`` where ``similar`` is true, and
-        that of ``pulled`` elsewhere.
-    others : tuple of (m, r) tensors, or None
-        The same for the second points. None: they are the first points, and ``similar`` and ``weight`` are symmetric.
-    similar : (n, m) bool tensor
-        y is +1 where it is true, else -1.
-    weight : (n, m) tensor
-    b : 0-d tensor
+    u : (n, r) tensor
+        Embeddings, rows zLᵀ.
+    v : (m, r) tensor, or None
+        The second points. None: the first ones, and ``similar`` is symmetric.
+    similar : (n, m) tensor of 0 and 1, of u's type
+        d̃ is d₊ where it is 1, and d₋ elsewhere (see :mod:`advmetric.deep.functional`).
+    L : (r, d) tensor
+    c : float
+        Price of a move.
 
     Notes
     -----
-    O(nmr) time; differentiable once, by ``points``, ``others`` and ``b``.
+    O(nmr + r²d + r³) time; differentiable once, by u, v and L.
     """
-    loss: Tensor = _DensePairLoss.apply(similar, weight, b, alpha, others is None, *points, *(others or ()))  # type: ignore[no-untyped-call]
-    return loss
+    real, moved = _Distances.apply(u, v, similar, L, c, adversary)  # type: ignore[no-untyped-call]
+    return real, moved
 
 
-class _DensePairLoss(torch.autograd.Function):
+class _Distances(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, similar: Tensor, weight: Tensor, b: Tensor, alpha: float, symmetric: bool, *views: Tensor
-    ) -> Tensor:
-        count = 1 if alpha == 0.0 else 3
-        points, others = views[:count], views[:count] if symmetric else views[count:]
+        ctx: Any, u: Tensor, v: Tensor | None, similar: Tensor, L: Tensor, c: float, adversary: bool
+    ) -> tuple[Tensor, Tensor | None]:
         # Distances do not change when all embeddings move; rounding errors are least about the origin.
-        centres = [other.mean(dim=0) for other in others]
-        points = tuple(point - centre for point, centre in zip(points, centres, strict=True))
-        others = points if symmetric else tuple(o - centre for o, centre in zip(others, centres, strict=True))
-        sign = similar.to(weight.dtype).mul_(2.0).sub_(1.0)
-        signed = sign * weight
-        loss, slopes = _logistic(_beyond(points[0], others[0], b), sign, weight, signed)
-        by_view = [slopes]
-        if count == 3:
-            beyond = torch.where(similar, _beyond(points[1], others[1], b), _beyond(points[2], others[2], b))
-            attacked, slopes = _logistic(beyond, sign, weight, signed)
-            loss = (loss + alpha * attacked) / (1.0 + alpha)
-            by_view[0].div_(1.0 + alpha)
-            slopes.mul_(alpha / (1.0 + alpha))
-            pushed = slopes * sign.clamp_min_(0.0)
-            by_view += [pushed, slopes.sub_(pushed)]
-        if any(ctx.needs_input_grad):
-            gradients = [
-                _gradients(*triple, symmetric=symmetric) for triple in zip(by_view, points, others, strict=True)
-            ]
-            ctx.save_for_backward(
-                -torch.stack([slope.sum() for slope in by_view]).sum(),
-                *(pair[0] for pair in gradients),
-                *(() if symmetric else (pair[1] for pair in gradients)),
-            )
-        return loss
+        centre = (u if v is None else v).mean(dim=0)
+        u = u - centre
+        v = u if v is None else v - centre
+        ctx.symmetric, ctx.c = v is u, c
+        if not adversary:
+            ctx.save_for_backward(u, v)
+            return _squares(u, v), None
+        C, inverse = adversarial_factors(L, c)
+        moved = _squares(*((x @ inverse.T for x in (u, v)) if v is not u else [u @ inverse.T] * 2))
+        pushed = _squares(*((x @ C for x in (u, v)) if v is not u else [u @ C] * 2))
+        ctx.save_for_backward(u, v, similar, L, C, inverse)
+        return _squares(u, v), moved.lerp_(pushed, similar)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> Any:
-        by_b, *by_views = ctx.saved_tensors
-        return None, None, outer * by_b, None, None, *(outer * gradient for gradient in by_views)
+    def backward(ctx: Any, by_real: Tensor, by_moved: Tensor | None) -> Any:
+        u, v, *rest = ctx.saved_tensors
+        by_u, by_v = _laplacian(by_real, u, v, ctx.symmetric)
+        by_L = None
+        if rest:
+            similar, L, C, inverse = rest
+            pushed = by_moved * similar
+            pulled = by_moved - pushed
+            K, Q = C @ C.T, inverse.T @ inverse
+            (A, B), (A_, B_) = (_laplacian(slopes, u, v, ctx.symmetric) for slopes in (pushed, pulled))
+            by_u = torch.addmm(by_u, A, K).addmm_(A_, Q)
+            by_K, by_Q = u.T @ A, u.T @ A_
+            if by_v is not None and B is not None and B_ is not None:
+                by_v = torch.addmm(by_v, B, K).addmm_(B_, Q)
+                by_K.addmm_(v.T, B)
+                by_Q.addmm_(v.T, B_)
+            by_K.addmm_(Q @ by_Q, Q, alpha=-1.0)
+            by_L = (by_K + by_K.T) @ L / ctx.c
+        by_u.mul_(2.0)
+        return by_u, None if by_v is None else by_v.mul_(2.0), None, by_L, None, None
 
 
-def _beyond(u: Tensor, v: Tensor, b: Tensor) -> Tensor:
-    """d² - b for all rows of u and v."""
-    beyond = (-2.0 * u) @ v.T
-    beyond.add_(v.square().sum(dim=1)).add_(u.square().sum(dim=1, keepdim=True))
-    return beyond.clamp_min_(0.0).sub_(b)
+def _squares(u: Tensor, v: Tensor) -> Tensor:
+    """Squared distances of all rows of u and v."""
+    squares = (-2.0 * u) @ v.T
+    squares.add_(v.square().sum(dim=1)).add_(u.square().sum(dim=1, keepdim=True))
+    return squares.clamp_min_(0.0)
 
 
-def _logistic(beyond: Tensor, sign: Tensor, weight: Tensor, signed: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ w ℓ(y x), and w y ℓ'(y x), which takes the place of x."""
-    beyond.mul_(sign)
-    loss = torch.dot(functional.softplus(beyond).reshape(-1), weight.reshape(-1))
-    return loss, beyond.sigmoid_().mul_(signed)
-
-
-def _gradients(slopes: Tensor, u: Tensor, v: Tensor, *, symmetric: bool) -> tuple[Tensor, Tensor]:
-    """Gradients of Σ g_ij ‖u_i - v_j‖² by u and v; by u = v if ``symmetric`` (then g is symmetric too)."""
-    by_u = (slopes.sum(dim=1, keepdim=True) * u).sub_(slopes @ v).mul_(4.0 if symmetric else 2.0)
+def _laplacian(slopes: Tensor, u: Tensor, v: Tensor, symmetric: bool) -> tuple[Tensor, Tensor | None]:
+    """A and B of the module's formulas; A + B and None if v is u."""
     if symmetric:
-        return by_u, by_u
-    return by_u, (slopes.sum(dim=0)[:, None] * v).sub_(slopes.T @ u).mul_(2.0)
+        slopes = slopes + slopes.T
+        return (slopes.sum(dim=1, keepdim=True) * u).sub_(slopes @ u), None
+    A = (slopes.sum(dim=1, keepdim=True) * u).sub_(slopes @ v)
+    return A, (slopes.sum(dim=0)[:, None] * v).sub_(slopes.T @ u)

@@ -22,7 +22,7 @@ from advmetric.utils.parameters import ANYTHING, Choice, Constraint, Flag, Optio
 from .decisions import NetworkDecisions
 from .evaluation import embedded_distances, labelled_auc
 from .fitting import Supervision, fit_learner, supervise_classes, supervise_pairs
-from .head import LOSSES
+from .head import LOSSES, WEIGHTINGS
 from .identity import training_identity
 from .inputs import check_network_points, form_pairs, is_formed
 from .learner import choose_device, embed
@@ -56,9 +56,9 @@ class DeepAML(NetworkDecisions, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Rows of the metric's L. None: as many as there are features.
     loss : {"pair", "softmax", "margin"}, default="pair"
         Pairs need "pair".
-    alpha, beta, scale, normalize :
-        Weight of the adversary, price of its moves, starting metric, and whether features have length 1: as for
-        :class:`~advmetric.deep.AMLHead`.
+    alpha, beta, scale, weighting, normalize :
+        Weight of the adversary, price of its moves, starting metric, weights of pairs, and whether features have
+        length 1: as for :class:`~advmetric.deep.AMLHead`.
     epochs : int, default=30
         Passes over the points (or over the pairs of the rarer kind) at most.
     batch_size : int, default=128
@@ -140,6 +140,7 @@ class DeepAML(NetworkDecisions, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "alpha": Real(0.0),
         "beta": Real(0.0, open_low=True),
         "scale": Real(0.0, open_low=True),
+        "weighting": Choice(*WEIGHTINGS),
         "normalize": Flag(),
         "epochs": Whole(1),
         "batch_size": Whole(2),
@@ -170,6 +171,7 @@ class DeepAML(NetworkDecisions, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         alpha: float = 1.0,
         beta: float = 10.0,
         scale: float = 16.0,
+        weighting: str = "uniform",
         normalize: bool = True,
         epochs: int = 30,
         batch_size: int = 128,
@@ -196,6 +198,7 @@ class DeepAML(NetworkDecisions, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.alpha = alpha
         self.beta = beta
         self.scale = scale
+        self.weighting = weighting
         self.normalize = normalize
         self.epochs = epochs
         self.batch_size = batch_size

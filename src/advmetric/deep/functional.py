@@ -20,6 +20,7 @@ from torch.nn import functional
 __all__ = [
     "Candidates",
     "adversarial_embeddings",
+    "adversarial_factors",
     "candidates",
     "margin_losses",
     "pair_losses",
@@ -55,6 +56,13 @@ def adversarial_embeddings(h: Tensor, L: Tensor, c: float | Tensor) -> tuple[Ten
     return h @ C, torch.linalg.solve_triangular(C, h.T, upper=False).T
 
 
+def adversarial_factors(L: Tensor, c: float) -> tuple[Tensor, Tensor]:
+    """C and C⁻¹ of CCᵀ = I + LLᵀ/c, (r, r) each, for gradients that do not pass through them; NaN as above."""
+    identity = torch.eye(len(L), dtype=L.dtype, device=L.device)
+    C = torch.linalg.cholesky_ex(torch.addmm(identity, L, L.T, alpha=1.0 / c)).L
+    return C, torch.linalg.solve_triangular(C, identity, upper=False)
+
+
 def squared_distances(u: Tensor, v: Tensor) -> Tensor:
     """Squared distances (n, m) of the rows of u (n, r) and v (m, r), from one matrix product.
 
@@ -72,22 +80,50 @@ def paired_squared_distances(u: Tensor, v: Tensor) -> Tensor:
     return (u - v).square().sum(dim=1)
 
 
-def pair_losses(real: Tensor, adversarial: Tensor | None, sign: Tensor | float, b: Tensor, alpha: float) -> Tensor:
-    """Loss of each pair, [ℓ(y(d² - b)) + α ℓ(y(d̃² - b))] / (1 + α), ℓ = softplus.
+def pair_losses(
+    real: Tensor,
+    adversarial: Tensor | None,
+    sign: float,
+    b: Tensor,
+    alpha: float,
+    *,
+    mask: Tensor | None = None,
+    active: bool = False,
+) -> Tensor:
+    """Losses of pairs of one kind, [ℓ(x)/S + α ℓ(x̃)/S̃] / (1 + α), x = y(d² - b), x̃ = y(d̃² - b), ℓ = softplus.
+
+    Their sum is the loss of the kind. S is the number of pairs; or, if ``active``, the number of those on the wrong
+    side of the threshold, smoothly counted: Σσ(x), at least 1, a constant to the gradient. Pairs that are settled then
+    take no weight from those that are not, as with the "average of the non-zero" of a hinge loss.
 
     Parameters
     ----------
     real, adversarial : tensors of one shape
         Squared distances d² and d̃², d̃ = d₊ for similar and d₋ for dissimilar pairs; without ``adversarial``, α = 0.
-    sign : tensor or float
+    sign : float
         y, +1 for similar and -1 for dissimilar pairs.
     b : 0-d tensor
         Threshold of the squared distance.
+    alpha : float
+    mask : tensor of 0 and 1, of the shape and type of ``real``, optional
+        Which entries are pairs. None: all.
+    active : bool
     """
-    losses = functional.softplus((real - b) * sign)
-    if adversarial is None or alpha == 0.0:
-        return losses
-    return torch.add(losses, functional.softplus((adversarial - b) * sign), alpha=alpha) / (1.0 + alpha)
+    total = torch.zeros_like(real)
+    for squares, share in ((real, 1.0), (adversarial, alpha)):
+        if squares is None or share == 0.0:
+            continue
+        x = (squares - b) * sign
+        losses = functional.softplus(x)
+        if mask is not None:
+            losses = losses * mask
+        if active:
+            wrong = x.detach().sigmoid()
+            count = (wrong if mask is None else wrong * mask).sum().clamp_min(1.0)
+        else:
+            count = torch.as_tensor(max(1, x.numel())) if mask is None else mask.sum().clamp_min(1.0)
+        total = torch.add(total, losses / count.to(x.dtype), alpha=share / (1.0 + alpha))
+    return total
 
 
 @dataclass(frozen=True)

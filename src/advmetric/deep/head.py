@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .dense import dense_pair_loss
+from .dense import dense_distances
 from .functional import (
     adversarial_embeddings,
     candidates,
@@ -16,14 +17,17 @@ from .functional import (
     pair_losses,
     paired_squared_distances,
     softmax_losses,
-    squared_distances,
 )
+from .fused import labelled_pair_loss
 from .relations import Listed, Related, from_labels, from_pairs, from_tuple
 
-__all__ = ["LOSSES", "AMLHead"]
+__all__ = ["LOSSES", "WEIGHTINGS", "AMLHead"]
 
 LOSSES = ("pair", "softmax", "margin")
+WEIGHTINGS = ("uniform", "active")
 _EPSILON = 1e-6
+Indices = tuple[Tensor, Tensor]
+Squares = tuple[Tensor, Tensor | None]
 _LISTED = 32
 """Pairs are measured one by one if there are fewer than one in this many entries of the matrix of all distances."""
 
@@ -37,10 +41,10 @@ class AMLHead(nn.Module):
         softmax:  (N + αÑ)/(1+α),  N = -mean_i log Σ_{j∈S_i} e^{-d_ij²} / Σ_{j∈S_i∪D_i} e^{-d_ij²}
         margin:   (N + αÑ)/(1+α),  N = mean over i, j∈S_i, l∈D_i of ℓ(d_ij² - d_il² + 1)
 
-    where y is +1 for similar and -1 for dissimilar pairs, each kind has half of the weight w, S_i and D_i are the
-    nearest points of the batch that are similar and dissimilar to i, and d̃ (in Ñ) is the distance after the
-    adversary has moved the pair: d₊² = (h-h')ᵀK(h-h') for similar, d₋² = (h-h')ᵀK⁻¹(h-h') for dissimilar pairs, with
-    h = Lz, K = I + LLᵀ/c and c = β·scale (see :mod:`advmetric.deep.functional`).
+    where y is +1 for similar and -1 for dissimilar pairs, the kinds share the weight w equally (see ``weighting``),
+    S_i and D_i are the nearest points of the batch that are similar and dissimilar to i, and d̃ (in Ñ) is the distance
+    after the adversary has moved the pair: d₊² = (h-h')ᵀK(h-h') for similar, d₋² = (h-h')ᵀK⁻¹(h-h') for dissimilar
+    pairs, with h = Lz, K = I + LLᵀ/c and c = β·scale (see :mod:`advmetric.deep.functional`).
 
     Parameters
     ----------
@@ -56,6 +60,12 @@ class AMLHead(nn.Module):
     scale : float, default=16.0
         The starting metric is M₀ = scale·I (of rank r) and the starting threshold b = scale: for features of length 1
         that is a cosine similarity of one half.
+    weighting : {"uniform", "active"}, default="uniform"
+        Of the pairs of one kind. "uniform": w = 1/(2N) for each of N pairs. "active": w = 1/(2S), S = Σσ(y(d² - b)) the
+        number of pairs on the wrong side, smoothly counted, at least 1, a constant to the gradient; the adversarial
+        pairs have their own S. Settled pairs then take no weight from the others, and the two kinds pull alike to the
+        end. The value of the loss says less about progress then, b stays where it started, and σ(b - d²) is a
+        probability with "uniform" only.
     normalize : bool, default=True
         Divide features by their length. Without it the network can make the adversary's moves negligible by making
         its features large.
@@ -102,6 +112,7 @@ class AMLHead(nn.Module):
         beta: float = 10.0,
         loss: str = "pair",
         scale: float = 16.0,
+        weighting: str = "uniform",
         normalize: bool = True,
         n_similar: int | None = None,
         n_dissimilar: int | None = None,
@@ -117,12 +128,14 @@ class AMLHead(nn.Module):
         for name, value in (("beta", beta), ("scale", scale)):
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name}={value!r} must be a finite number > 0.")
+        if weighting not in WEIGHTINGS:
+            raise ValueError(f"weighting={weighting!r} is not known; use one of {', '.join(map(repr, WEIGHTINGS))}.")
         for name, count in (("n_similar", n_similar), ("n_dissimilar", n_dissimilar)):
             if count is not None and count < 1:
                 raise ValueError(f"{name}={count!r} must be a whole number >= 1, or None.")
         self.in_features, self.out_features = in_features, rank
         self.alpha, self.beta, self.scale = float(alpha), float(beta), float(scale)
-        self.loss, self.normalize = loss, normalize
+        self.loss, self.weighting, self.normalize = loss, weighting, normalize
         self.n_similar = 3 if n_similar is None and loss == "margin" else n_similar
         self.n_dissimilar = 20 if n_dissimilar is None and loss == "margin" else n_dissimilar
         # In units of the starting metric, so that one learning rate suits both and the network.
@@ -142,13 +155,18 @@ class AMLHead(nn.Module):
         return self.offset * self.scale
 
     @property
+    def active(self) -> bool:
+        """Whether the pairs on the wrong side share the weight of their kind."""
+        return self.weighting == "active"
+
+    @property
     def c(self) -> float:
         """Price of a move of the adversary."""
         return self.beta * self.scale
 
     def extra_repr(self) -> str:
         """The settings, for ``print``."""
-        names = ("in_features", "out_features", "alpha", "beta", "loss", "scale", "normalize")
+        names = ("in_features", "out_features", "alpha", "beta", "loss", "scale", "weighting", "normalize")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
     # --- the metric -------------------------------------------------------------------------------------
@@ -210,24 +228,45 @@ class AMLHead(nn.Module):
             others = labels if same_points else ref_labels
             if others is None:
                 raise ValueError("ref_emb needs ref_labels, unless indices_tuple is given.")
-            return self._dense_loss(h, other, from_labels(labels.to(h.device), others.to(h.device), same_points))
+            labels, others = labels.to(h.device), others.to(h.device)
+            if self.loss == "pair":
+                return self.labelled_loss(h, other, labels, others)[0]
+            return self._neighbor_loss(h, other, from_labels(labels, others, same_points))
         if self.loss == "pair":
             return self._listed_loss(h, other, relations)
-        return self._dense_loss(h, other, relations.related(len(h), len(other)))
+        return self._neighbor_loss(h, other, relations.related(len(h), len(other)))
 
-    def listed_losses(self, h: Tensor, other: Tensor, left: Tensor, right: Tensor, similar: bool) -> Tensor:
-        """Losses (N,) of pairs of one kind, (h[left], other[right]); the pair loss is half the mean of each kind."""
+    def listed_losses(
+        self, h: Tensor, other: Tensor, indices: Mapping[bool, Indices], *, labelled: bool = False
+    ) -> dict[bool, Tensor]:
+        """Losses (N,) of similar (True) and dissimilar (False) pairs (h[left], other[right]), to be added up.
+
+        ``labelled`` says that similar are all pairs of one class, and dissimilar all others.
+        """
         with torch.autocast(h.device.type, enabled=False):
-            kind = 1 if similar else 2
-            views, others = self._views(h, other)
-            chosen = (0,) if len(views) == 1 else (0, kind)
-            sign, b = (1.0 if similar else -1.0), self.b.to(h.dtype)
-            if _LISTED * len(left) < len(h) * len(other):
-                squares = [paired_squared_distances(views[k][left], others[k][right]) for k in chosen]
-                return pair_losses(squares[0], squares[-1] if len(views) > 1 else None, sign, b, self.alpha)
-            squares = [squared_distances(views[k], others[k]) for k in chosen]
-            losses = pair_losses(squares[0], squares[-1] if len(views) > 1 else None, sign, b, self.alpha)
-            return losses.reshape(-1).index_select(0, left * len(other) + right)
+            listed = sum(len(left) for left, _ in indices.values())
+            measure = self._measure_listed if _LISTED * listed < len(h) * len(other) else self._measure_all
+            return {
+                similar: pair_losses(
+                    *squares, 1.0 if similar else -1.0, self.b.to(h.dtype), self.alpha, active=self.active
+                )
+                for similar, squares in measure(h, other, indices, labelled).items()
+            }
+
+    def labelled_loss(self, h: Tensor, other: Tensor, labels: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+        """The pair loss of all pairs of h and ``other``, and the part of similar pairs in it."""
+        with torch.autocast(h.device.type, enabled=False):
+            L, b = self.L.to(h.dtype), self.b.to(h.dtype)
+            if other is h and h.device.type == "cpu":
+                return labelled_pair_loss(h, labels, L, b, self.c, self.alpha, active=self.active)
+            related = from_labels(labels, others, other is h)
+            similar, dissimilar = related.similar.to(h.dtype), related.dissimilar.to(h.dtype)
+            squares = self._distances(h, other, similar)
+            near, far = (
+                0.5 * pair_losses(*squares, sign, b, self.alpha, mask=mask, active=self.active).sum()
+                for sign, mask in ((1.0, similar), (-1.0, dissimilar))
+            )
+            return near + far, near
 
     # --- how ---------------------------------------------------------------------------------------------
 
@@ -245,23 +284,53 @@ class AMLHead(nn.Module):
         return (h, *(moved[: len(h)] for moved in both)), (other, *(moved[len(h) :] for moved in both))
 
     def _listed_loss(self, h: Tensor, other: Tensor, listed: Listed) -> Tensor:
-        total = 0.0 * h.sum()
-        for (left, right), similar in ((listed.similar, True), (listed.dissimilar, False)):
-            if len(left):
-                total = total + 0.5 * self.listed_losses(h, other, left, right, similar).mean()
-        return total
+        losses = self.listed_losses(h, other, {True: listed.similar, False: listed.dissimilar})
+        return 0.0 * h.sum() + 0.5 * (losses[True].sum() + losses[False].sum())
 
-    def _dense_loss(self, h: Tensor, other: Tensor, related: Related) -> Tensor:
+    def _measure_listed(
+        self, h: Tensor, other: Tensor, indices: Mapping[bool, Indices], _: bool
+    ) -> dict[bool, Squares]:
+        """Real and adversarial squared distances of listed pairs, one by one."""
+        views, others = self._views(h, other)
+        measured = {}
+        for similar, (left, right) in indices.items():
+            chosen = (0,) if len(views) == 1 else (0, 1 if similar else 2)
+            squares = [paired_squared_distances(views[k][left], others[k][right]) for k in chosen]
+            measured[similar] = (squares[0], squares[1] if len(squares) > 1 else None)
+        return measured
+
+    def _measure_all(
+        self, h: Tensor, other: Tensor, indices: Mapping[bool, Indices], labelled: bool
+    ) -> dict[bool, Squares]:
+        """The same, from matrices of all distances."""
+        measured = {}
+        matrices: Squares | None = None
+        for similar, (left, right) in indices.items():
+            if matrices is None or not labelled:  # a pair may be listed as similar and as dissimilar
+                kinds = torch.full((len(h), len(other)), float(similar), dtype=h.dtype, device=h.device)
+                if labelled:
+                    kinds.zero_()[indices[True]] = 1.0
+                    if other is h:
+                        kinds.fill_diagonal_(1.0)
+                matrices = self._distances(h, other, kinds)
+            places = left * len(other) + right
+            real, moved = matrices
+            measured[similar] = (
+                real.reshape(-1).index_select(0, places),
+                None if moved is None else moved.reshape(-1).index_select(0, places),
+            )
+        return measured
+
+    def _distances(self, h: Tensor, other: Tensor, similar: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Real and adversarial squared distances (n, m); ``similar`` is symmetric if ``other`` is h."""
+        second = None if other is h else other
+        return dense_distances(h, second, similar, self.L.to(h.dtype), self.c, adversary=self.alpha > 0.0)
+
+    def _neighbor_loss(self, h: Tensor, other: Tensor, related: Related) -> Tensor:
         with torch.autocast(h.device.type, enabled=False):
-            views, others = self._views(h, other)
-            if self.loss == "pair":
-                weight, b = related.weight(h.dtype), self.b.to(h.dtype)
-                return dense_pair_loss(views, None if other is h else others, related.similar, weight, b, self.alpha)
-            real, *moved = (squared_distances(u, v) for u, v in zip(views, others, strict=True))
-            adversarial = torch.where(related.similar, moved[0], moved[1]) if moved else None
-            return self._neighbor_loss(real, adversarial, related)
+            return self._loss_of_neighbors(*self._distances(h, other, related.similar.to(h.dtype)), related)
 
-    def _neighbor_loss(self, real: Tensor, adversarial: Tensor | None, related: Related) -> Tensor:
+    def _loss_of_neighbors(self, real: Tensor, adversarial: Tensor | None, related: Related) -> Tensor:
         rows = torch.nonzero(related.similar.any(dim=1) & related.dissimilar.any(dim=1))[:, 0]
         if not len(rows):
             return 0.0 * real.sum()

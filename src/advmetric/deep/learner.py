@@ -30,6 +30,7 @@ class Settings(Protocol):
     alpha: float
     beta: float
     scale: float
+    weighting: str
     normalize: bool
     standardize: bool
     augment: Any
@@ -109,6 +110,7 @@ def _head(settings: Settings, n_features: int) -> AMLHead:
         beta=settings.beta,
         loss=settings.loss,
         scale=settings.scale,
+        weighting=settings.weighting,
         normalize=settings.normalize,
     )
 

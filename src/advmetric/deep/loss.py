@@ -13,6 +13,7 @@ from .head import AMLHead
 require("pytorch_metric_learning", "AMLLoss")
 
 from pytorch_metric_learning import losses as pml_losses  # noqa: E402
+from pytorch_metric_learning import reducers  # noqa: E402
 from pytorch_metric_learning.distances import LpDistance  # noqa: E402
 from pytorch_metric_learning.utils import common_functions, loss_and_miner_utils  # noqa: E402
 
@@ -23,9 +24,9 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
     """The pair loss of :class:`~advmetric.deep.AMLHead` with reducers, miners, ``ref_emb`` and a cross-batch memory.
 
     The loss of a pair is [ℓ(y(d² - b)) + α ℓ(y(d̃² - b))] / (1 + α), ℓ = softplus, with d² = ‖L(z - z')‖² and d̃² the
-    squared distance after the closed-form adversary. Similar and dissimilar pairs are reduced separately
-    ("pos_loss" and "neg_loss", mean by default) and each has weight one half, so that without a miner the value is that
-    of ``AMLHead.forward``.
+    squared distance after the closed-form adversary; its two terms are multiplied by N/S of ``weighting``. Similar and
+    dissimilar pairs are reduced separately ("pos_loss" and "neg_loss", mean by default) and each has weight one half:
+    with the mean the value is that of ``AMLHead.forward``.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
         d, size of the embeddings.
     out_features : int, optional
         r, rows of L. None: d.
-    alpha, beta, scale : float
+    alpha, beta, scale, weighting :
         As for :class:`~advmetric.deep.AMLHead`.
     distance : LpDistance, optional
         Only ``normalize_embeddings`` of it is used, and p must be 2; the distance itself is the learned one.
@@ -67,13 +68,22 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
         alpha: float = 1.0,
         beta: float = 10.0,
         scale: float = 16.0,
+        weighting: str = "uniform",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if not isinstance(self.distance, LpDistance) or self.distance.p != 2:
             raise ValueError(f"distance must be an LpDistance with p=2, got {self.distance!r}.")
         normalize = bool(self.distance.normalize_embeddings)
-        self.head = AMLHead(embedding_size, out_features, alpha=alpha, beta=beta, scale=scale, normalize=normalize)
+        self.head = AMLHead(
+            embedding_size,
+            out_features,
+            alpha=alpha,
+            beta=beta,
+            scale=scale,
+            weighting=weighting,
+            normalize=normalize,
+        )
         self.alpha, self.beta, self.scale = self.head.alpha, self.head.beta, self.head.scale
         self.add_to_recordable_attributes(list_of_names=["alpha", "beta", "scale"], is_stat=False)
 
@@ -91,21 +101,37 @@ class AMLLoss(pml_losses.BaseMetricLossFunction):
     ) -> dict[str, dict[str, Any]]:
         """Losses of the pairs by kind, for the reducer."""
         common_functions.labels_or_indices_tuple_required(labels, indices_tuple)
-        a1, p, a2, n = loss_and_miner_utils.convert_to_pairs(indices_tuple, labels, ref_labels)
         h = self.head.transform(embeddings)
         other = h if ref_emb is embeddings else self.head.transform(ref_emb)
         losses = self.zero_losses()
-        for name, (left, right), similar in (("pos_loss", (a1, p), True), ("neg_loss", (a2, n), False)):
-            if len(left):
-                values = 0.5 * self.head.listed_losses(h, other, left, right, similar)
-                kind = "pos_pair" if similar else "neg_pair"
+        if indices_tuple is None and self._takes_means():
+            assert labels is not None
+            assert ref_labels is not None
+            total, part = (x.to(embeddings.dtype) for x in self.head.labelled_loss(h, other, labels, ref_labels))
+            # The two are added: that the whole gradient passes through one of them changes nothing.
+            for name, value in (("pos_loss", part), ("neg_loss", total - part)):
+                losses[name] = {"losses": value, "indices": None, "reduction_type": "already_reduced"}
+            return losses
+        a1, p, a2, n = loss_and_miner_utils.convert_to_pairs(indices_tuple, labels, ref_labels)
+        indices = {True: (a1, p), False: (a2, n)}
+        values = self.head.listed_losses(h, other, indices, labelled=indices_tuple is None)
+        for similar, name, kind in ((True, "pos_loss", "pos_pair"), (False, "neg_loss", "neg_pair")):
+            count = len(values[similar])
+            if count:
                 # Reducers add to tensors of the embeddings' type.
                 losses[name] = {
-                    "losses": values.to(embeddings.dtype),
-                    "indices": (left, right),
+                    "losses": (0.5 * count * values[similar]).to(embeddings.dtype),
+                    "indices": indices[similar],
                     "reduction_type": kind,
                 }
         return losses
+
+    def _takes_means(self) -> bool:
+        """Whether the reducer takes the mean of each kind of pairs and adds them: then no pair need be listed."""
+        parts = getattr(self.reducer, "reducers", {})
+        return type(self.reducer) is reducers.MultipleReducers and all(
+            name in parts and type(parts[name]) is reducers.MeanReducer for name in self._sub_loss_names()
+        )
 
     def _sub_loss_names(self) -> list[str]:
         return ["pos_loss", "neg_loss"]

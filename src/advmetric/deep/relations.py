@@ -19,12 +19,6 @@ class Related:
     similar: Tensor
     dissimilar: Tensor
 
-    def weight(self, dtype: torch.dtype) -> Tensor:
-        """w (n, m): each kind of pairs that is there has a total weight of one half, equally divided."""
-        shares = [0.5 / mask.sum().clamp_min(1).to(dtype) for mask in (self.similar, self.dissimilar)]
-        nothing = torch.zeros((), dtype=dtype, device=self.similar.device)
-        return torch.where(self.similar, shares[0], torch.where(self.dissimilar, shares[1], nothing))
-
 
 @dataclass(frozen=True)
 class Listed:

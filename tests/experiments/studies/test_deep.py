@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from advmetric.datasets import load_verification
+from advmetric.deep import comparison
 from advmetric.deep.comparison import CONTENDERS
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
@@ -82,6 +83,37 @@ def test_classes_of_a_set_without_identities_are_what_similar_pairs_link():
     assert len(np.unique(deep.class_codes(letters))) == 26
 
 
+def test_large_images_are_halved_and_others_left_alone():
+    faces = np.arange(2 * 64 * 64, dtype=np.float64).reshape(2, 64, 64) % 251
+    small = deep.reduced(faces)
+    assert small.shape == (2, 32, 32)
+    assert small[1, 3, 5] == faces[1, 6:8, 10:12].mean()
+    for other in (faces[:, :32, :32], faces[0]):
+        assert deep.reduced(other) is other
+
+
+def test_settings_are_tried_with_fewer_steps_where_training_is_slow(short, monkeypatch):
+    text = deep.section(records(EVEN, dataset="patches")).blocks[0].text
+    assert "On patches, settings are tried with 50 steps, and the best is trained with 100." in text
+    assert "are tried with" not in deep.section(records(EVEN)).blocks[0].text
+    monkeypatch.setitem(deep.FEWER_STEPS, "digits-unseen", (2, 5))
+    seen = []
+
+    def spy(contender, points, codes, budget, seed):
+        seen.append(budget.steps)
+        return [({"temperature": 0.1}, 0.5)]
+
+    def spy_training(contender, settings, points, codes, budget, seed):
+        seen.append(budget.steps)
+        return trained(contender, settings, points, codes, budget, seed)
+
+    trained = comparison.train_contender
+    monkeypatch.setattr(comparison, "tune", spy)
+    monkeypatch.setattr(comparison, "train_contender", spy_training)
+    deep.run(Task("deep", "digits-unseen", "supcon", 0, "quick"), None)
+    assert seen == [2, 3]  # never more than the profile's
+
+
 # --- the report -------------------------------------------------------------------------------------------
 
 
@@ -107,18 +139,29 @@ def test_the_section_says_whether_aml_is_as_good_and_whether_the_adversary_helps
     assert adversary.startswith("The adversary helps deep AML on average: AUC +0.0300")
     bad = deep.section(records(EVEN | {"aml, no adversary": 0.82, "supcon": 0.9}))
     assert "AML is not at least as good" in bad.answers[0]
-    assert bad.answers[1].startswith("The adversary does not help")
-    assert "not significant" not in bad.answers[1]
+    assert bad.answers[1].startswith("The adversary harms deep AML on average: AUC -0.0100")
+    assert "aml -0.0200, aml softmax +0.0000" in bad.answers[1]
     rng = np.random.default_rng(0)
     noisy = [Record(r.task, r.result | {"auc": r.result["auc"] + 0.01 * rng.normal()}) for r in records(EVEN, trials=8)]
-    assert "over 8 trials, not significant (t-test, p = " in deep.section(noisy).answers[1]
+    unclear = deep.section(noisy).answers[1]
+    assert unclear.startswith("The adversary makes no clear difference to deep AML on average")
+    assert "over 8 trials (t-test, p = " in unclear
     once = deep.section(records(EVEN, trials=1))
-    assert once.answers[1].endswith("over 1 trial: too few to tell.")
+    assert "over 1 trial (" in once.answers[1]
+    assert once.answers[1].endswith("too few to tell.")
     assert "in one trial, which decides nothing" in once.answers[0]
+
+
+def test_the_section_counts_the_sets_where_aml_is_as_good():
+    both = [*records(EVEN | {"supcon": 0.9}), *records(EVEN, dataset="letters-unseen")]
+    overall = deep.section(both).answers[2]
+    assert "within one standard deviation on 1 of 2 sets." in overall
+    assert overall.endswith("ahead on average on 1 of 2.")
 
 
 def test_only_trials_that_all_finished_are_compared():
     kept = [r for r in records(EVEN) if (r.task.method, r.task.trial) != ("aml", 3)]
+    assert any("never revised. This favours AML" in getattr(block, "text", "") for block in deep.section(kept).blocks)
     headings = [block.text for block in deep.section(kept).blocks if hasattr(block, "text")]
     assert "digits-unseen (3 trials)" in headings
     assert deep.section([]).answers == []
