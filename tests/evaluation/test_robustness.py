@@ -8,7 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 from sklearn.metrics import roc_auc_score
 
 from advmetric import GMML
-from advmetric.evaluation import robustness, worst_pairs
+from advmetric.evaluation import field, robustness, worst_pairs
 from advmetric.evaluation.robustness import attack_knn, certified_knn, certified_radius, robustness_curve
 from advmetric.evaluation.worst_pairs import worst_pair_auc, worst_pair_distances
 from advmetric.experiments.protocol import split
@@ -381,7 +381,7 @@ def test_more_steps_and_each_kind_of_step_pay(vehicle):
 def test_blocks_change_nothing(monkeypatch, vehicle, block):
     L = vehicle_metric("GMML", vehicle)
     fooled, radius = attack_knn(L, *vehicle, 0.2), certified_radius(L, *vehicle)
-    monkeypatch.setattr(robustness, "_BLOCK", block)
+    monkeypatch.setattr(field, "_BLOCK", block)
     np.testing.assert_array_equal(attack_knn(L, *vehicle, 0.2), fooled)
     np.testing.assert_allclose(certified_radius(L, *vehicle), radius, rtol=1e-9)
 

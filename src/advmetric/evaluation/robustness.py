@@ -9,7 +9,6 @@ attacked error and the uncertified share. The scale of M does not matter: L is d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from advmetric.metric.knn import knn_predict
 from advmetric.utils.typing import Matrix, Vector
 
+from .field import Field, smallest
 from .worst_pairs import ROUNDING, check_radius, worst_pair_auc
 
 __all__ = [
@@ -36,8 +36,6 @@ RIVALS = 3
 """Rival classes an attack tries for each test point."""
 CANDIDATES = 24
 """Points of each class that an attack looks at: the nearest to where it starts."""
-_BLOCK = 1 << 20
-"""Numbers held at once."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ def robustness_curve(
     if radii.ndim != 1 or np.any(np.diff(radii) < 0.0):
         raise ValueError("epsilons must be a list of numbers that does not decrease.")
     V = pairs[:, 0] - pairs[:, 1] if pairs.ndim == 3 else pairs
-    field = _Field.of(L, X_train, y_train, X_test, k)
+    field = Field.of(L, X_train, y_train, X_test, k)
     certified = certified_radius(L, X_train, y_train, X_test, y_test, k)
     fooled = np.zeros(len(y_test), dtype=bool)
     attacked = []
@@ -130,59 +128,6 @@ def robustness_curve(
         uncertified=np.array([np.mean(certified <= eps) for eps in radii]),
         pair_auc=np.array([worst_pair_auc(L, V, pair_labels, float(eps)) for eps in radii]),
     )
-
-
-# --- k nearest neighbours: what both sides share --------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Field:
-    """The field of play. Squared distances of x to x_i and x_j differ by an affine function of x with gradient
-    2M(x_j - x_i), so all that is needed is the points' images under L and under M."""
-
-    L: Matrix
-    """Components, of norm 1."""
-    Z: Matrix
-    """LX of the training points, (n, r)."""
-    W: Matrix
-    """MX of the training points, (n, d)."""
-    y: Labels
-    T: Matrix
-    """LX of the test points, (m, r)."""
-    k: int
-
-    @classmethod
-    def of(cls, L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix, k: int) -> _Field:
-        if not 1 <= k <= len(X_train):
-            raise ValueError(f"k={k} neighbours are wanted of {len(X_train)} training points.")
-        scaled = np.asarray(L, dtype=np.float64) / (np.linalg.norm(L, 2) or 1.0)
-        # Far from the origin squared distances would cancel.
-        origin = X_train.mean(axis=0)
-        Z = (X_train - origin) @ scaled.T
-        return cls(scaled, Z, Z @ scaled, np.asarray(y_train), (X_test - origin) @ scaled.T, k)
-
-    @property
-    def majority(self) -> int:
-        return self.k // 2 + 1
-
-    def blocks(self, rows: Indices, width: int) -> Iterator[tuple[slice, Indices, Matrix]]:
-        """Yield (place in rows, rows, squared distances to all training points); ``width`` numbers a test point."""
-        squares = np.einsum("ij,ij->i", self.Z, self.Z)
-        step = max(1, _BLOCK // width)
-        for start in range(0, len(rows), step):
-            place = slice(start, start + step)
-            T = self.T[rows[place]]
-            D = T @ (-2.0 * self.Z.T)
-            D += squares
-            D += np.einsum("ij,ij->i", T, T)[:, None]
-            yield place, rows[place], D
-
-
-def _smallest(D: Matrix, count: int) -> Indices:
-    """Columns of the ``count`` smallest entries of each row, in order."""
-    found = np.argpartition(D, count - 1, axis=1)[:, :count] if count < D.shape[1] else np.argsort(D, axis=1)
-    order = np.argsort(np.take_along_axis(D, found, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(found, order, axis=1)
 
 
 # --- the certificate ------------------------------------------------------------------------------------
@@ -243,7 +188,7 @@ def certified_radius(L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix
     >>> certified_radius(np.eye(1), X, y, np.array([[1.0], [2.0], [3.0]]), np.array([0, 0, 0]), k=1).round(3).tolist()
     [1.5, 0.5, 0.0]
     """
-    field = _Field.of(L, X_train, y_train, X_test, k)
+    field = Field.of(L, X_train, y_train, X_test, k)
     m, n, y = field.majority, len(X_train), field.y
     classes = np.arange(int(y.max()) + 1)
     sizes = np.bincount(y, minlength=len(classes))
@@ -251,8 +196,8 @@ def certified_radius(L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix
     for place, _, D in field.blocks(np.arange(len(field.T)), (m + k) * n):
         label = y_test[place, None]
         rival = y != label
-        own = _smallest(np.where(rival, np.inf, D), min(m, n))
-        inside = _smallest(D, k)
+        own = smallest(np.where(rival, np.inf, D), min(m, n))
+        inside = smallest(D, k)
         critical = _critical_radii(field, D, np.concatenate([own, inside], axis=1))
 
         ahead = np.where(rival[:, None, :], critical[:, : own.shape[1]], np.inf)
@@ -267,7 +212,7 @@ def certified_radius(L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix
     return np.maximum(radius, 0.0)
 
 
-def _critical_radii(field: _Field, D: Matrix, anchors: Indices) -> NDArray[np.float64]:
+def _critical_radii(field: Field, D: Matrix, anchors: Indices) -> NDArray[np.float64]:
     """(d_j² - d_s²) / 2‖M(x_j - x_s)‖ for all training points j and the anchors s of each row: (rows, anchors, n)."""
     W = field.W
     squares = np.einsum("ij,ij->i", W, W)
@@ -301,7 +246,7 @@ def _exchange_radius(
         count = min(k, mine.shape[1])
         enter = np.full((rows, k + 2), np.inf)
         enter[:, 0] = -np.inf
-        enter[:, 1 : count + 1] = np.take_along_axis(mine, _smallest(mine, count), axis=1) if count else np.inf
+        enter[:, 1 : count + 1] = np.take_along_axis(mine, smallest(mine, count), axis=1) if count else np.inf
         lead = votes - np.sum(voters == rival, axis=1) + (rival > label[:, 0])
         for q in range(k + 1):
             p = np.clip(lead - q, 0, k + 1)[:, None]
@@ -345,11 +290,11 @@ def attack_knn(
     >>> attack_knn(np.eye(1), X, y, np.array([[1.0], [2.0]]), np.array([0, 0]), eps=0.6, k=1).tolist()
     [False, True]
     """
-    field = _Field.of(L, X_train, y_train, X_test, k)
+    field = Field.of(L, X_train, y_train, X_test, k)
     return _attack(field, np.arange(len(field.T)), np.asarray(y_test), eps, steps)
 
 
-def _attack(field: _Field, rows: Indices, label: Labels, eps: float, steps: int) -> Flags:
+def _attack(field: Field, rows: Indices, label: Labels, eps: float, steps: int) -> Flags:
     """Attack the test points ``rows``, of classes ``label``."""
     check_radius(eps)
     fooled: Flags = knn_predict(field.Z, field.y, field.T[rows], field.k) != label
@@ -371,7 +316,7 @@ def _opponents(D: Matrix, y: Labels, label: Labels) -> tuple[Indices, Indices]:
     remoteness = np.empty((len(D), len(classes)))
     for code, c in enumerate(classes):
         members = np.flatnonzero(y == c)
-        found = members[_smallest(D[:, members], min(CANDIDATES, len(members)))]
+        found = members[smallest(D[:, members], min(CANDIDATES, len(members)))]
         nearest[:, code, : found.shape[1]] = found
         remoteness[:, code] = np.take_along_axis(D, found[:, :3], axis=1).mean(axis=1)
     rows, right = np.arange(len(D)), np.searchsorted(classes, label)
@@ -380,7 +325,7 @@ def _opponents(D: Matrix, y: Labels, label: Labels) -> tuple[Indices, Indices]:
     return nearest[rows, right], np.take_along_axis(nearest, rivals[:, :, None], axis=1)
 
 
-def _ascend(field: _Field, T: Matrix, label: Labels, own: Indices, rivals: Indices, eps: float, steps: int) -> Flags:
+def _ascend(field: Field, T: Matrix, label: Labels, own: Indices, rivals: Indices, eps: float, steps: int) -> Flags:
     """Projected gradient from T, the test points' images; R and O are picked from ``rivals`` and ``own``."""
     fooled = np.zeros(len(T), dtype=bool)
     # One attempt for each test point and rival class.
@@ -403,13 +348,13 @@ def _ascend(field: _Field, T: Matrix, label: Labels, own: Indices, rivals: Indic
     return fooled
 
 
-def _picked(field: _Field, candidates: Indices, z: Matrix, *, all_of_them: bool) -> Matrix:
+def _picked(field: Field, candidates: Indices, z: Matrix, *, all_of_them: bool) -> Matrix:
     """Image under M of the candidate that is m-th nearest to z, or the mean image of the m nearest."""
     Z = field.Z[candidates]
     # Up to ‖z‖², the same for all.
     D = np.einsum("ijr,ijr->ij", Z, Z) - 2.0 * np.einsum("ijr,ir->ij", Z, z)
     D[candidates < 0] = np.inf
-    picked = np.take_along_axis(candidates, _smallest(D, min(field.majority, D.shape[1])), axis=1)
+    picked = np.take_along_axis(candidates, smallest(D, min(field.majority, D.shape[1])), axis=1)
     count = np.sum(picked >= 0, axis=1, keepdims=True)
     if not all_of_them:
         return field.W[np.take_along_axis(picked, count - 1, axis=1)[:, 0]]
