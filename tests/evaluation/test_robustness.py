@@ -8,7 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 from sklearn.metrics import roc_auc_score
 
 from advmetric import GMML
-from advmetric.evaluation import field, worst_pairs
+from advmetric.evaluation import field, robustness, worst_pairs
 from advmetric.evaluation.robustness import attack_knn, certified_knn, certified_radius, robustness_curve
 from advmetric.evaluation.worst_pairs import worst_pair_auc, worst_pair_distances
 from advmetric.experiments.protocol import split

@@ -25,6 +25,7 @@ from .engine.plan import PROFILES
 from .engine.store import Task
 
 __all__ = [
+    "ALL",
     "NCA_ROWS",
     "WIDE",
     "K",
@@ -41,6 +42,8 @@ K = 5
 """Neighbours, as in the paper."""
 WIDE = 100
 """Sets with more features are reduced to their leading 50 principal components."""
+ALL = "/all"
+"""After the name of such a set: with all its features."""
 NCA_ROWS = 3000
 """NCA holds n×n arrays: it learns from at most this many training points."""
 FOLDS = 3
@@ -79,9 +82,11 @@ def split(
 ) -> Split:
     """80/20 split of a dataset, standardised (and reduced, if wide) by its training part.
 
-    ``max_rows`` draws a stratified subset first, for a quick look.
+    ``max_rows`` draws a stratified subset first, for a quick look. With ``/all`` after its name, a set keeps all its
+    features.
     """
-    data = load_dataset(dataset, data_home=data_home)
+    name = dataset.removesuffix(ALL)
+    data = load_dataset(name, data_home=data_home)
     X, y = data.X, data.y
     state = np.random.RandomState([seed, trial])
     if max_rows is not None and len(X) > max_rows:
@@ -89,7 +94,7 @@ def split(
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=state)
     scaler = StandardScaler().fit(X_train)
     X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-    if X.shape[1] > wide:
+    if X.shape[1] > wide and name == dataset:
         pca = PCA(50, random_state=0).fit(X_train)
         X_train, X_test = pca.transform(X_train), pca.transform(X_test)
     return Split(X_train, y_train, X_test, y_test)

@@ -14,7 +14,7 @@ from advmetric.datasets import list_datasets, load_dataset
 from advmetric.experiments.engine.plan import PROFILES, Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
-from advmetric.experiments.protocol import NCA_ROWS, contenders, fit_tuned, knn_error, split_of
+from advmetric.experiments.protocol import ALL, NCA_ROWS, contenders, fit_tuned, knn_error, split_of
 from advmetric.experiments.report.comparison import LEVEL, Comparison
 from advmetric.experiments.report.content import Bullets, Cell, Drawing, Heading, Paragraph, Table, mean_and_sd
 from advmetric.experiments.report.drawing import subplots
@@ -65,7 +65,7 @@ def missing(plan: Plan) -> list[str]:
 def tasks(plan: Plan) -> list[Task]:
     """Return a task per method, set and split."""
     known = {info.name for info in list_datasets()}
-    chosen = None if plan.datasets is None else [name for name in plan.datasets if name in known]
+    chosen = None if plan.datasets is None else [name for name in plan.datasets if name.removesuffix(ALL) in known]
     quick = plan.profile == "quick"
     datasets = available(bundled_only=quick, data_home=plan.data_home)[0] if chosen is None else chosen
     return plan.tasks("table1", datasets, plan.methods or list(contenders()))
@@ -91,7 +91,7 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
 
 def compare(records: Sequence[Record]) -> Comparison:
     """Return the comparison of all methods on all sets."""
-    order = tuple(name for pair in ((d, f"{d}-numeric") for d in DATASETS) for name in pair)
+    order = tuple(name for d in DATASETS for name in (d, f"{d}-numeric", f"{d}{ALL}"))
     return Comparison(tuple(records), order, tuple(contenders()))
 
 
@@ -158,8 +158,8 @@ def _explanation(table: Comparison, settings: Any) -> str:
         "paper's own number. Bold: lowest mean; †: significantly above it (paired Wilcoxon over the splits, Holm, 5 %)."
         f" Parameters by 3-fold cross-validation inside the training part (on at most {settings.tune_rows} points "
         f"and, but for ITML, {settings.tune_pairs} pairs; AMLCV by its own 5-fold search); scaling, and PCA to 50 "
-        "where there are over 100 features, fitted on the training part; the same splits and the same 1000c(c−1) "
-        "random pairs for all methods that learn from pairs. NCA learns from at most "
+        "where there are over 100 features (not in sets named /all), fitted on the training part; the same splits and "
+        "the same 1000c(c−1) random pairs for all methods that learn from pairs. NCA learns from at most "
         f"{NCA_ROWS} points. ERML and DRIFT are reconstructions from abstracts." + limits
     )
 
