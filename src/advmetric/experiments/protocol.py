@@ -15,7 +15,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
 from advmetric.algorithms.registry import SEARCH, Method, methods
-from advmetric.datasets import load_dataset
+from advmetric.datasets import list_datasets, load_dataset
 from advmetric.learners.tuning import NeighborScorer, best_params
 from advmetric.metric.knn import knn_predict
 from advmetric.pairs.data import LabelledPoints
@@ -34,6 +34,7 @@ __all__ = [
     "fit_tuned",
     "knn_error",
     "make_learner",
+    "set_names",
     "split",
     "split_of",
 ]
@@ -69,6 +70,12 @@ class Split:
     @property
     def n_classes(self) -> int:
         return len(np.unique(self.y_train))
+
+
+def set_names() -> list[str]:
+    """Names that :func:`split` knows: all datasets, and those with many features also with ``/all``."""
+    known = list_datasets()
+    return [*(info.name for info in known), *(f"{info.name}{ALL}" for info in known if info.d > WIDE)]
 
 
 def split(

@@ -13,12 +13,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from advmetric.datasets import list_datasets, list_verification
+from advmetric.datasets import list_verification
 from advmetric.experiments.catalogue import GROUPS
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.runner import Display
 from advmetric.experiments.engine.store import Record, Task
-from advmetric.experiments.protocol import contenders
+from advmetric.experiments.protocol import contenders, set_names
 from advmetric.experiments.report.page import write_report
 from advmetric.experiments.reproduce import reproduce as reproduce_experiments
 from advmetric.utils.suggestions import did_you_mean
@@ -62,7 +62,7 @@ def reproduce(
         profile="quick" if quick else "full",
         seed=seed,
         trials=trials,
-        datasets=_chosen(datasets, [*(info.name for info in list_datasets()), *list_verification()], "dataset"),
+        datasets=_chosen(datasets, [*set_names(), *list_verification()], "dataset"),
         methods=_chosen(methods, list(contenders()), "method"),
         data_home=data_home,
     )

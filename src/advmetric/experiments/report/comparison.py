@@ -191,8 +191,9 @@ class Comparison:
                 f"Learning the distance does not pay here: over {sets}, 5-NN errs in {100 * errors['AML']:.1f} % of "
                 f"the cases with AML and in {100 * plain:.1f} % with the Euclidean distance."
             )
+        pays = "pays" if all(len(self.trials(d)) >= ENOUGH for d in self.complete) else "seems to pay"
         return (
-            f"Learning the distance pays: over {sets}, 5-NN errs in {100 * errors[best]:.1f} % of the cases with "
+            f"Learning the distance {pays}: over {sets}, 5-NN errs in {100 * errors[best]:.1f} % of the cases with "
             f"{best}, the best by average rank{mine}, and {100 * plain:.1f} % with the Euclidean distance."
         )
 

@@ -187,8 +187,8 @@ def _sentence(first: str, second: str, tested: _Tested) -> str:
         lower = [place for place, (gap, p, _) in told.items() if p < LEVEL and gap < 0.0]
         higher = [place for place, (gap, p, _) in told.items() if p < LEVEL and gap > 0.0]
         if not told:
-            words.append(f"too few splits to tell about the {what} error")
-            continue
+            words = ["too few splits to tell"]  # both errors are of the same splits
+            break
         mean = np.mean([gap for gap, _, _ in told.values()])
         rest = len(told) - len(lower) - len(higher)
         words.append(

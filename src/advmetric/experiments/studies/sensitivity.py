@@ -62,7 +62,9 @@ def section(records: Sequence[Record]) -> Section:
         if len(test):
             means = test.mean(axis=0)
             lines.append(
-                f"{parameter}: the test error goes from {means.min():.4f} (at {values[0][means.argmin()]:g}) to "
+                f"{parameter}: the test error is {means.min():.4f} at all values."
+                if means.min() == means.max()
+                else f"{parameter}: the test error goes from {means.min():.4f} (at {values[0][means.argmin()]:g}) to "
                 f"{means.max():.4f} (at {values[0][means.argmax()]:g})."
             )
             rows += [

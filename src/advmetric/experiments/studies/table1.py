@@ -14,7 +14,7 @@ from advmetric.datasets import list_datasets, load_dataset
 from advmetric.experiments.engine.plan import PROFILES, Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
-from advmetric.experiments.protocol import ALL, NCA_ROWS, contenders, fit_tuned, knn_error, split_of
+from advmetric.experiments.protocol import ALL, NCA_ROWS, contenders, fit_tuned, knn_error, set_names, split_of
 from advmetric.experiments.report.comparison import LEVEL, Comparison
 from advmetric.experiments.report.content import Bullets, Cell, Drawing, Heading, Paragraph, Table, mean_and_sd
 from advmetric.experiments.report.drawing import subplots
@@ -64,8 +64,8 @@ def missing(plan: Plan) -> list[str]:
 
 def tasks(plan: Plan) -> list[Task]:
     """Return a task per method, set and split."""
-    known = {info.name for info in list_datasets()}
-    chosen = None if plan.datasets is None else [name for name in plan.datasets if name.removesuffix(ALL) in known]
+    known = set_names()
+    chosen = None if plan.datasets is None else [name for name in plan.datasets if name in known]
     quick = plan.profile == "quick"
     datasets = available(bundled_only=quick, data_home=plan.data_home)[0] if chosen is None else chosen
     return plan.tasks("table1", datasets, plan.methods or list(contenders()))
