@@ -123,8 +123,8 @@ def section(records: Sequence[Record]) -> Section:
     found = {m: values_of(records, "error", method=m) for m in ("GMML", "AML")}
     if all(len(values) for values in found.values()):
         answers.append(
-            f"Synthetic example: 5-NN error {mean_and_sd(found['GMML'])} with GMML, {mean_and_sd(found['AML'])} with AML "
-            f"(trials: {len(found['AML'])})."
+            f"Synthetic example: 5-NN error {mean_and_sd(found['GMML'])} with GMML, {mean_and_sd(found['AML'])} with "
+            f"AML (trials: {len(found['AML'])})."
         )
     blocks: list[Any] = [
         Paragraph(
