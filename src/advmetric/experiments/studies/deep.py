@@ -55,9 +55,9 @@ LINEAR = "PairAML on its features"
 SCORES = {"auc": "ROC AUC", "recall_at_1": "recall@1", "map_at_r": "MAP@R"}
 HISTORY = (
     "The four settings of aml's pair loss were revised twice, when earlier results of this study were known, after a "
-    "search over 23 settings on scikit-learn's digits and on letters that trials 0 to 2 do not test; those of the other "
-    "losses were never revised. This favours AML. The second revision followed one run on letters-unseen, by its AUC on "
-    "held-out training classes, with its test AUC in view (benchmarks/deep/NOTES.md)."
+    "search over 23 settings on scikit-learn's digits and on letters that trials 0 to 2 do not test; those of the "
+    "other losses were never revised. This favours AML. The second revision followed one run on letters-unseen, by its "
+    "AUC on held-out training classes, with its test AUC in view (benchmarks/deep/NOTES.md)."
 )
 """What a reader must know to judge the comparison."""
 PACKAGES = ("torch", "pytorch_metric_learning")
@@ -279,8 +279,8 @@ def _against_library(rivals: Mapping[str, Mapping[str, NDArray[Any]]]) -> list[s
     if len(as_good) > 1:
         answers.append(
             f"Deep AML is at least as good as the best other loss within one standard deviation on {sum(as_good)} of "
-            f"{len(as_good)} sets. That is a wide bar, for most of the deviation is between test folds: trial by trial, "
-            f"AML is ahead on average on {sum(ahead)} of {len(ahead)}."
+            f"{len(as_good)} sets. That is a wide bar, for most of the deviation is between test folds: trial by "
+            f"trial, AML is ahead on average on {sum(ahead)} of {len(ahead)}."
         )
     return answers
 
