@@ -287,9 +287,9 @@ def section(records: Sequence[Record]) -> Section:
     """Return a table per set and the mean ROC curves."""
     blocks: list[Any] = [
         Paragraph(
-            "Parameters by AUC on held-out training pairs (LFW: on View 1; AMLCV: by cross-validation over random fifths "
-            "of the training pairs); features fitted on the images of training pairs; thresholds from training pairs. "
-            "Mean ± standard error over the folds that all methods finished."
+            "Parameters by AUC on held-out training pairs (LFW: on View 1; AMLCV: by cross-validation over random "
+            "fifths of the training pairs); features fitted on the images of training pairs; thresholds from training "
+            "pairs. Mean ± standard error over the folds that all methods finished."
         )
     ]
     kept: list[Record] = []
