@@ -15,7 +15,7 @@ from advmetric.deep import DeepAML
 from advmetric.deep.evaluation import labelled_auc
 
 data = load_dataset("mnist-4000")
-images, y = data.X.reshape(-1, 28, 28).astype(np.uint8), data.y
+images, y = data.X[::2].reshape(-1, 28, 28).astype(np.uint8), data.y[::2]
 model = DeepAML(epochs=2, early_stopping=False).fit(images[y < 5], y[y < 5])
 
 learner = model.learner_  # any network with frozen weights will do
