@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # One process per core, each with one thread of BLAS and OpenMP: threads of several processes would compete.
-TEST := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto $(FLAGS)
+# The tests start many processes: they need not compile the library again, even where compiled files are not wanted.
+TEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto $(FLAGS)
 
 .PHONY: reproduce test test-slow test-least test-newest test-nightly fuzz test-kernels lint bench docs dist clean help
 

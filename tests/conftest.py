@@ -27,22 +27,26 @@ LEARNERS = {method.name: small(method.estimator) for method in advmetric.methods
 """Every learner: what is in ``advmetric.methods()`` is held to the contract."""
 
 FURTHER_SETTINGS = [
-    AML(solver="projected-gradient"),
     AML(solver="alternating"),
+    AML(n_components=1),
+    AML(pairs=200, random_state=0),
+    ITML(solver="projections", gamma=0.01, pairs=200, random_state=0),
+]
+"""Settings that scikit-learn's checks see beside the defaults."""
+
+SLOW_SETTINGS = [
+    AML(solver="projected-gradient"),
     AML(adversary="printed"),
     AML(adversary="expanding"),
-    AML(n_components=1),
     AML(t=0.1, alpha=10.0, average=False),
-    AML(pairs=200, random_state=0),
     AML(pairs=NeighborPairs(2, 2)),
     GMML(n_components=1, t=0.1),
-    ITML(solver="projections", gamma=0.01, pairs=200, random_state=0),
     LMNN(n_components=1, n_neighbors=1, tol=5e-2),
     FlatGeo(n_components=1, pairs=200, random_state=0),
     DRML(n_components=1, pairs=200, random_state=0),
     AMLCV(alphas=1.0, betas=1.0, ts=0.5, cv=2, n_components=(None, 1), scoring="balanced_accuracy"),
 ]
-"""Settings that scikit-learn's checks see beside the defaults."""
+"""The same, in ``make test-slow`` only: their code is on the way of other tests too."""
 
 
 SHARED = {
@@ -76,10 +80,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"estimator", "check"} <= set(metafunc.fixturenames):
-        mark = parametrize_with_checks([*LEARNERS.values(), *FURTHER_SETTINGS]).mark
+        mark = parametrize_with_checks([*LEARNERS.values(), *FURTHER_SETTINGS, *SLOW_SETTINGS]).mark
         names, cases = mark.args
         # scikit-learn skips this one unless SCIPY_ARRAY_API is set before SciPy is imported: see the test that does so.
-        cases = [(learner, check) for learner, check in cases if check.func.__name__ != "check_array_api_input"]
+        cases = [
+            pytest.param(*case, marks=pytest.mark.slow if any(case[0] is slow for slow in SLOW_SETTINGS) else ())
+            for case in cases
+            if case[1].func.__name__ != "check_array_api_input"
+        ]
         metafunc.parametrize(names, cases, **mark.kwargs)
 
 

@@ -87,6 +87,31 @@ def test_the_looser_tolerance_of_the_search_changes_scores_by_next_to_nothing(ve
     assert np.abs(scores_of(search) - expected).max() <= 2 / 94 + 1e-12
 
 
+def test_on_few_points_the_best_of_each_loss_are_compared_on_further_folds(vehicle, exact):
+    settings = {"losses": ["euclidean", "geometric"], "alphas": [0.0, 1.0], "betas": [1.0], "ts": [0.25, 0.5]}
+    search = AMLCV(**settings, cv=2, tol=1e-9).fit(vehicle.X, vehicle.y)
+    repeated = search.cv_results_["repeated_test_score"]
+    compared = np.flatnonzero(np.isfinite(repeated))
+    assert compared[0] == 0
+    assert len(compared) == 3  # Euclidean, and two of the paper's model
+    splitters = [StratifiedKFold(2), *(StratifiedKFold(2, shuffle=True, random_state=seed) for seed in (0, 1))]
+    names = ("t", "alpha", "beta", "reg", "n_components", "prior")
+    for index in compared[1:]:
+        params = {name: search.cv_results_[f"param_{name}"][index] for name in names}
+        scores = [by_hand(vehicle, "X", params, splitter, five_neighbours) for splitter in splitters]
+        assert repeated[index] == pytest.approx(np.mean(scores), abs=1e-12)
+    assert search.best_score_ == repeated[search.best_index_]
+
+
+@pytest.mark.parametrize("given", [{"scoring": "accuracy"}, {"cv": StratifiedKFold(2)}, {"groups": True}])
+def test_further_folds_are_for_numbers_of_folds_and_the_default_score(vehicle, given):
+    groups = np.arange(len(vehicle.y)) // 2 if given.pop("groups", False) else None
+    search = AMLCV(losses=["euclidean", "geometric"], alphas=1.0, betas=1.0, ts=[0.5], **{"cv": 2} | given)
+    search.fit(vehicle.X, vehicle.y, groups=groups)
+    assert "repeated_test_score" not in search.cv_results_
+    assert search.best_score_ == search.cv_results_["mean_test_score"][search.best_index_]
+
+
 def test_candidates_are_all_combinations_each_once(vehicle):
     search = AMLCV(**GRID, n_components=[None, 2], regs=[1e-3, 0.1], cv=2).fit(vehicle.X, vehicle.y)
     found = [

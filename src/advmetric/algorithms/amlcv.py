@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.model_selection import train_test_split
+from numpy.typing import ArrayLike, NDArray
 
 from advmetric.learners.base import MetricLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import prior_matrix
 from advmetric.learners.tuning import (
     Params,
+    Part,
     Scorer,
     Search,
     SteadyNeighborScorer,
@@ -24,6 +25,7 @@ from advmetric.learners.tuning import (
     make_scorer,
     score_candidates,
     simplest_within_one_standard_error,
+    take_subset,
 )
 from advmetric.pairs.data import Samples
 from advmetric.utils.parameters import ANYTHING, Choice, Optional, Whole
@@ -46,6 +48,10 @@ _DEFAULT_LOSSES = {
 _SIMPLICITY = {"euclidean": 0, "geometric": 1, "pairs": 2, "margin": 2, "softmax": 2}
 _FEATURES, _COMPONENTS = 100, 60
 """With more features, subspaces of so many components are tried, and the discriminative losses learn in one only."""
+_FEW_POINTS, _REPEATS = 1000, 2
+"""Up to so many points, the best candidates are compared again, on so many further sets of folds."""
+_FINALISTS = {0: 1, 1: 2, 2: 4}
+"""How many candidates of each level of simplicity are compared again."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class AMLCV(MetricLearner):
     (Euclidean before the paper's model before discriminative losses) if the mean of its lead over the folds is no more
     than one standard error. On labels, of the candidates within one standard error of the highest accuracy that with
     the highest share of right labels among the neighbours is the best one: this share varies less from fold to fold.
+    Up to 1000 points, the one to four best candidates of each degree of simplicity are compared on two further sets of
+    folds before the choice.
     With ``scoring``, ``alphas``, ``betas`` or ``ts`` given, the score decides alone. The choice is fitted again on all
     data.
 
@@ -108,7 +116,8 @@ class AMLCV(MetricLearner):
         Fitted on all data with ``best_params_``.
     cv_results_ : dict of arrays
         ``param_*`` (``param_loss`` among them), ``split*_test_score``, ``mean_test_score``, ``std_test_score``,
-        ``rank_test_score``, ``n_iter``: ready for ``pandas.DataFrame``.
+        ``rank_test_score``, ``n_iter``: ready for ``pandas.DataFrame``. ``repeated_test_score`` is the mean over all
+        folds of the candidates that were compared on further folds, and NaN for the others.
     components_, threshold_, classes_, n_iter_, converged_, objective_ : as for :class:`AML`
 
     See Also
@@ -273,28 +282,27 @@ class AMLCV(MetricLearner):
         for prior in self._values("priors", ()):
             prior_matrix(prior, data, d)
         families = self._families(data)
-        groups = extra.get("groups")
-        part, groups = _subset(data, self.max_rows, groups, self.random_state)
-        parts = make_folds(part, self.cv, groups)
-        searches = [
-            score_candidates(
-                family.learner,
-                parts,
-                family.candidates,
-                self._scorer(data, family.learner),
-                n_jobs=self.n_jobs,
-                title=f"AMLCV, {family.loss}" if self.verbose else "",
-            )
-            for family in families
-        ]
-        whole = _joined([family.loss for family in families], searches, self._only_geometric)
-        levels = np.repeat([_SIMPLICITY[family.loss] for family in families], [len(f.candidates) for f in families])
-        index = simplest_within_one_standard_error(whole.scores, levels, whole.steady)
-        place = np.repeat(np.arange(len(families)), [len(f.candidates) for f in families])[index]
-        family = families[place]
-        self.cv_results_, self.best_index_, self.best_score_ = whole.results(), index, float(whole.mean[index])
-        first = sum(len(f.candidates) for f in families[:place])
-        self.best_params_, self.best_loss_ = family.candidates[index - first], family.loss
+        part, groups = take_subset(data, self.max_rows, extra.get("groups"), self.random_state)
+        first = self._search(families, make_folds(part, self.cv, groups))
+        entries = [(family, params) for family in families for params in family.candidates]
+        levels = np.array([_SIMPLICITY[family.loss] for family, _ in entries])
+        self.cv_results_ = first.results()
+        kept, search = np.arange(len(entries)), first
+        few = len(part) <= _FEW_POINTS and groups is None and isinstance(self.cv, Integral)
+        if few and self._judges_neighbors(data):
+            kept = _finalists(first.steady.mean(axis=0), levels)
+            finalists = [
+                replace(family, candidates=[entries[i][1] for i in kept if entries[i][0] is family])
+                for family in families
+            ]
+            parts = [fold for seed in range(_REPEATS) for fold in make_folds(part, self.cv, seed=seed)]
+            search = first.take(kept).extended(self._search(finalists, parts))
+            self.cv_results_["repeated_test_score"] = np.full(len(entries), np.nan)
+            self.cv_results_["repeated_test_score"][kept] = search.mean
+        place = simplest_within_one_standard_error(search.scores, levels[kept], search.steady)
+        self.best_index_, self.best_score_ = int(kept[place]), float(search.mean[place])
+        family, self.best_params_ = entries[self.best_index_]
+        self.best_loss_ = family.loss
         best = family.learner._unfitted().set_params(**self.best_params_)
         best._check_params()
         best.n_features_in_, best.classes_ = self.n_features_in_, self.classes_
@@ -305,10 +313,29 @@ class AMLCV(MetricLearner):
                 setattr(self, name, getattr(best, name))
         return best.components_
 
+    def _search(self, families: Sequence[_Family], parts: Sequence[Part]) -> Search:
+        """Score the candidates of all families."""
+        learned = [family for family in families if family.candidates]
+        searches = [
+            score_candidates(
+                family.learner,
+                parts,
+                family.candidates,
+                self._scorer(parts[0][0], family.learner),
+                n_jobs=self.n_jobs,
+                title=f"AMLCV, {family.loss}" if self.verbose else "",
+            )
+            for family in learned
+        ]
+        return _joined([family.loss for family in learned], searches, self._only_geometric)
+
     def _scorer(self, data: Samples, learner: MetricLearner) -> Scorer:
-        if data.kind == "points" and self.scoring is None and not self._only_geometric:
+        if self._judges_neighbors(data):
             return SteadyNeighborScorer(self.n_neighbors)
         return make_scorer(data, learner, self.scoring, self.n_neighbors)
+
+    def _judges_neighbors(self, data: Samples) -> bool:
+        return data.kind == "points" and self.scoring is None and not self._only_geometric
 
     def _choose_threshold(self, pairs: Any) -> None:
         """Take over the threshold of the best estimator, which may have come out of its problem."""
@@ -323,16 +350,10 @@ class AMLCV(MetricLearner):
         return probability
 
 
-def _subset(data: Samples, max_rows: int | None, groups: Any, random_state: Any) -> tuple[Samples, Any]:
-    """Return at most so many samples, with the same shares of the classes."""
-    if max_rows is None or len(data) <= max_rows:
-        return data, groups
-    sizes = np.unique(data.labels, return_counts=True)[1]
-    stratify = data.labels if sizes.min() > 1 and max_rows >= len(sizes) else None
-    seed = random_state if random_state is not None else 0
-    rows, _ = train_test_split(np.arange(len(data)), train_size=max_rows, stratify=stratify, random_state=seed)
-    rows = np.sort(rows)
-    return data.take(rows), None if groups is None else np.asarray(groups)[rows]
+def _finalists(steady: Vector, levels: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return the best candidates of each level of simplicity, by position."""
+    order = np.argsort(-steady, kind="stable")
+    return np.sort(np.concatenate([order[levels[order] == level][:n] for level, n in _FINALISTS.items()]))
 
 
 def _joined(losses: Sequence[str], searches: Sequence[Search], plain: bool) -> Search:

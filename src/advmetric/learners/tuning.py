@@ -17,7 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, roc_auc_score
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import ThreadpoolController
 
@@ -30,6 +30,7 @@ __all__ = [
     "NeighborScorer",
     "PairScorer",
     "Params",
+    "Part",
     "Scorer",
     "Search",
     "SteadyNeighborScorer",
@@ -40,6 +41,7 @@ __all__ = [
     "make_scorer",
     "score_candidates",
     "simplest_within_one_standard_error",
+    "take_subset",
 ]
 
 Params = dict[str, Any]
@@ -103,10 +105,10 @@ def make_scorer(data: Samples, learner: Any = None, scoring: Any = None, n_neigh
     return PairScorer(custom, learner) if data.kind == "pairs" else NeighborScorer(n_neighbors, custom)
 
 
-def make_folds(data: Samples, cv: Any, groups: Any = None) -> list[Part]:
+def make_folds(data: Samples, cv: Any, groups: Any = None, seed: int | None = None) -> list[Part]:
     """Return the parts of cross-validation, stratified by class or by kind of pair.
 
-    If cv is a number, small classes may allow fewer folds.
+    If cv is a number, small classes may allow fewer folds; with a seed, the samples are shuffled first.
     """
     y, by_number = data.labels, isinstance(cv, (int, np.integer))
     if by_number:
@@ -123,6 +125,8 @@ def make_folds(data: Samples, cv: Any, groups: Any = None) -> list[Part]:
         cv = min(int(cv), allowed)
         if groups is not None:
             cv = StratifiedGroupKFold(cv)
+        elif seed is not None:
+            cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
     splitter = check_cv(cv, y, classifier=True)
     with warnings.catch_warnings():
         if by_number:  # classes smaller than the number of folds are in order here
@@ -138,6 +142,18 @@ def make_folds(data: Samples, cv: Any, groups: Any = None) -> list[Part]:
                 "search (AML instead of AMLCV, --no-tune in the shell)."
             )
     return [(data.take(train), data.take(test)) for train, test in folds]
+
+
+def take_subset(data: Samples, max_rows: int | None, groups: Any, random_state: Any) -> tuple[Samples, Any]:
+    """Return at most so many samples, with the same shares of the classes."""
+    if max_rows is None or len(data) <= max_rows:
+        return data, groups
+    sizes = np.unique(data.labels, return_counts=True)[1]
+    stratify = data.labels if sizes.min() > 1 and max_rows >= len(sizes) else None
+    seed = random_state if random_state is not None else 0
+    rows, _ = train_test_split(np.arange(len(data)), train_size=max_rows, stratify=stratify, random_state=seed)
+    rows = np.sort(rows)
+    return data.take(rows), None if groups is None else np.asarray(groups)[rows]
 
 
 def expand_grid(grid: Mapping[str, Sequence[Any]], thin: int = 1) -> list[Params]:
@@ -190,6 +206,16 @@ class Search:
     def best(self) -> Params:
         """Return the parameters with the highest mean score."""
         return self.candidates[self.best_index]
+
+    def take(self, indices: NDArray[np.intp]) -> Search:
+        """Return the search of some candidates only."""
+        candidates = [self.candidates[index] for index in indices]
+        return Search(candidates, self.scores[:, indices], self.n_iter[:, indices], self.steady[:, indices])
+
+    def extended(self, other: Search) -> Search:
+        """Return this search with the folds of another one of the same candidates."""
+        folds = [np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("scores", "n_iter", "steady")]
+        return Search(self.candidates, *folds)
 
     def results(self) -> dict[str, Any]:
         """Return the scores in the form of scikit-learn's ``cv_results_``."""
