@@ -673,7 +673,11 @@ def mapped_by(pid):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize(
-    ("number", "code", "said"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")]
+    ("number", "code", "said"),
+    [
+        pytest.param(signal.SIGINT, 130, b"interrupted", marks=pytest.mark.slow),
+        (signal.SIGTERM, 143, b"terminated"),
+    ],
 )
 def test_signals_while_workers_import_leave_no_traceback_and_no_semaphore(number, code, said):
     process = subprocess.Popen(

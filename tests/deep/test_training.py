@@ -80,6 +80,7 @@ def kill_after(path, versions):
     return seen
 
 
+@pytest.mark.slow
 def test_killed_at_a_random_moment_and_continued(undisturbed, tmp_path):
     path = tmp_path / "training.safetensors"
     random = np.random.default_rng()  # another moment in each run of the tests

@@ -136,6 +136,7 @@ def test_the_pipeline_depends_on_the_rows_it_was_fitted_on_only():
     assert sift_pipeline(10, unit=False, whiten=False).fit(rows[:40]).transform(rows[:40]).std(axis=0).max() > 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LFW.is_file(), reason="no ../shared/data beside the repository")
 def test_on_faces_dense_sift_beats_pixels():
     """View 1 of LFW; all of its 1000 test pairs, the pipeline fitted on 600 training images."""

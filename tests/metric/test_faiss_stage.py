@@ -23,6 +23,7 @@ for kind in ("exact", "ivf", "hnsw"):
 """
 
 
+@pytest.mark.slow
 def test_a_search_works_after_torch_utils_replaced_the_methods_of_faiss():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -169,6 +169,7 @@ def test_every_bundled_set_of_the_issue_has_its_bar(bench):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scatter", "solver"])
 def test_one_command_prints_a_table_with_the_machines_facts(bench, capsys, name):
     assert bench("run").main(["--fast", "--only", name]) == 0
@@ -178,6 +179,7 @@ def test_one_command_prints_a_table_with_the_machines_facts(bench, capsys, name)
     assert name in printed.split("benchmark", 1)[1]
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_searches_prints_its_ratios(bench, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(FOLDER / "scale"))
     sizes = ["--points", "3000", "--queries", "100", "--brute-queries", "50", "--classes", "5", "--threads", "1"]
@@ -188,6 +190,7 @@ def test_the_benchmark_of_searches_prints_its_ratios(bench, monkeypatch, capsys)
     assert "classified in a second" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel's record of the peak is Linux's")
 def test_the_streaming_benchmark_prints_its_ratio_and_its_peak(bench, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(FOLDER / "scale"))
@@ -216,6 +219,7 @@ def test_the_slopes_of_growth_are_those_of_the_largest_sizes(bench, monkeypatch)
     assert "expected 3" in lines[4]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel's record of the peak is Linux's")
 @pytest.mark.parametrize("table", ["n", "stream", "N", "scatter", "solve"])
 def test_every_point_of_growth_is_measured_beside_its_bound(bench, monkeypatch, table):
@@ -226,6 +230,7 @@ def test_every_point_of_growth_is_measured_beside_its_bound(bench, monkeypatch, 
     assert ("with graph" in found) == (table == "N")
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_discriminative_losses_prints_its_ratios(bench, capsys):
     assert bench("discriminative").main(["--fast", "--only", "pairs"]) == 0
     printed = capsys.readouterr().out

@@ -321,6 +321,7 @@ def test_a_scene_without_points_is_not_taken_for_unlabelled_patches(tmp_path):
         load_verification("patches", folder=tmp_path / "scene")
 
 
+@pytest.mark.slow
 def test_the_shared_patches_give_ten_thousand_pairs(shared):
     data = load_verification("patches", data_home=shared)
     assert data.X.shape == (12000, 20, 20)
