@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import train_test_split
 
-from advmetric.learners.base import MetricLearner
+from advmetric.learners.base import IterativeLearner, MetricLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import prior_matrix
 from advmetric.learners.tuning import (
@@ -57,7 +57,7 @@ class _Family:
     candidates: list[Params]
 
 
-class AMLCV(MetricLearner):
+class AMLCV(IterativeLearner):
     """Adversarial metric learning with its loss and parameters chosen by cross-validation.
 
     By default the candidates are the Euclidean distance, the paper's model (:class:`AML`) and the discriminative losses
@@ -153,6 +153,9 @@ class AMLCV(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
         self.losses = losses
         self.alphas = alphas
         self.betas = betas
@@ -168,11 +171,6 @@ class AMLCV(MetricLearner):
         self.pairs = pairs
         self.adversary = adversary
         self.average = average
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.optimize.lbfgs import minimize_lbfgs
 from advmetric.optimize.result import Monitor, Result, make_monitor
 from advmetric.pairs.data import LabelledPoints
@@ -87,7 +87,7 @@ def solve(
     return Result(metric_and_moves, found.objective, not found.exhausted, found.message, found.slope, found.exhausted)
 
 
-class DRIFT(MetricLearner):
+class DRIFT(IterativeLearner):
     """Distance Metric Learning Facilitated by Disturbances: a reconstruction from its abstract.
 
     Minimises over M ⪰ 0 and a disturbance δ_i of each point, z_i = x_i + δ_i,
@@ -184,15 +184,13 @@ class DRIFT(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
         self.n_targets = n_targets
         self.n_impostors = n_impostors
         self.lambda1 = lambda1
         self.lambda2 = lambda2
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:
         X, scale = centred(data.X)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils.validation import check_array
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.linalg.spd import spd_factor
 from advmetric.optimize.fista import fista, project_psd_ball
 from advmetric.optimize.lbfgs import minimize_lbfgs
@@ -132,7 +132,7 @@ class RelaxedThreshold:
         return evened
 
 
-class ERML(MetricLearner):
+class ERML(IterativeLearner):
     """Metric learning with privileged information as a pair-by-pair threshold. **A reconstruction.**
 
     Minimises over positive semi-definite M and P with ‖M‖_F <= radius·√d, ‖P‖_F <= radius·√d*
@@ -230,15 +230,13 @@ class ERML(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
         self.lam = lam
         self.gamma = gamma
         self.radius = radius
         self.pairs = pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike, privileged: ArrayLike | None = None) -> ERML:
         """Learn the metric.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.linalg.spd import symmetrize
 from advmetric.optimize.gradient_descent import armijo_descent
@@ -95,7 +95,7 @@ def _descend(
     return descent(function, G, slope, tol=tol, max_iter=max_iter, monitor=monitor)
 
 
-class FlatGeo(MetricLearner):
+class FlatGeo(IterativeLearner):
     """Regression on fixed-rank metrics in the flat geometry (Meyer, Bonnabel, Sepulchre).
 
     Minimises over G of shape (d, r), M = GGᵀ,
@@ -201,16 +201,14 @@ class FlatGeo(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
         self.n_components = n_components
         self.bounds = bounds
         self.percentiles = percentiles
         self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
         self.pairs = pairs
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learn(self, data: Samples, **extra: Any) -> Matrix:
         d = self.n_features_in_

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import ArrayLike
-
 from advmetric.learners.moments import MOMENT_CONSTRAINTS, MomentLearner, Moments
 from advmetric.linalg.spd import spd_factor
 from advmetric.optimize.result import Result
@@ -58,29 +54,6 @@ class GMML(MomentLearner):
     """
 
     _constraints = MOMENT_CONSTRAINTS
-
-    def __init__(
-        self,
-        *,
-        t: float = 0.5,
-        prior: str | ArrayLike = "identity",
-        reg: float = 1e-3,
-        n_components: int | None = None,
-        rank: int | None = None,
-        pairs: Any = "all",
-        average: bool = True,
-        preprocessor: ArrayLike | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.t = t
-        self.prior = prior
-        self.reg = reg
-        self.n_components = n_components
-        self.rank = rank
-        self.pairs = pairs
-        self.average = average
-        self.preprocessor = preprocessor
-        self.random_state = random_state
 
     def _solve(self, moments: Moments) -> Result[Matrix]:
         return Result(spd_factor(moments.geodesic.at(self.t)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.incremental import Gatherer
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import check_prior, prior_matrix
@@ -36,7 +36,7 @@ _Posed = tuple[Whitened, Candidates, float]
 """Whitened points, their first candidates, and the divisor of the features."""
 
 
-class NeighborAML(Gatherer):
+class NeighborAML(Gatherer, IterativeLearner):
     """Adversarial metric learning with a loss on neighbours, for k-NN classification.
 
     Minimises over positive definite M
@@ -181,6 +181,9 @@ class NeighborAML(Gatherer):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
         self.loss = loss
         self.alpha = alpha
         self.beta = beta
@@ -193,11 +196,6 @@ class NeighborAML(Gatherer):
         self.n_impostors = n_impostors
         self.n_refresh = n_refresh
         self.n_anchors = n_anchors
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
 
     @property
     def _sizes(self) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.incremental import Gatherer
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import check_prior, prior_matrix
@@ -43,7 +43,7 @@ def _check_gamma(name: str, value: Any) -> None:
         Real(0.0)(name, value)
 
 
-class PairAML(Gatherer):
+class PairAML(Gatherer, IterativeLearner):
     """Adversarial metric learning with a logistic loss on pairs: convex, with a threshold and probabilities.
 
     Minimises over positive definite M and a threshold b
@@ -171,6 +171,9 @@ class PairAML(Gatherer):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
@@ -179,11 +182,6 @@ class PairAML(Gatherer):
         self.prior = prior
         self.n_components = n_components
         self.pairs = pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> PairAML:
         """Learn the metric.

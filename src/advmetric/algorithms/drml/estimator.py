@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.optimize.result import make_monitor
 from advmetric.pairs.data import Samples
@@ -21,7 +21,7 @@ from .solver import DRMLProblem, minimise
 __all__ = ["DRML"]
 
 
-class DRML(MetricLearner):
+class DRML(IterativeLearner):
     """Joint Dimensionality Reduction and Metric Learning.
 
     Minimises over W (d, p) with orthonormal columns and positive definite M (p, p)
@@ -125,16 +125,14 @@ class DRML(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
         self.n_components = n_components
         self.lam = lam
         self.beta = beta
         self.average = average
         self.pairs = pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learn(self, data: Samples, **extra: Any) -> Matrix:
         d = self.n_features_in_

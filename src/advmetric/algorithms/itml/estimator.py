@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.prior import check_prior, covariance_root, prior_matrix
 from advmetric.optimize.result import make_monitor
 from advmetric.pairs.bounds import bounded_pairs, check_bounds, check_percentiles
@@ -21,7 +21,7 @@ from .solvers import SOLVERS, evaluate
 __all__ = ["ITML"]
 
 
-class ITML(MetricLearner):
+class ITML(IterativeLearner):
     """Information-Theoretic Metric Learning.
 
     Minimises over positive definite M and slacks ξ
@@ -136,17 +136,15 @@ class ITML(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
         self.gamma = gamma
         self.prior = prior
         self.bounds = bounds
         self.percentiles = percentiles
         self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
         self.pairs = pairs
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learn(self, data: Samples, **extra: Any) -> Matrix:
         root = prior_root(self.prior, data)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.optimize.result import Result, make_monitor
 from advmetric.optimize.whitening import WhitenedPoints
@@ -27,7 +27,7 @@ def _check_init(name: str, value: Any) -> None:
         Choice("auto", "identity", "pca")(name, value)
 
 
-class LMNN(MetricLearner):
+class LMNN(IterativeLearner):
     """Large Margin Nearest Neighbours.
 
     Minimises over L, with k fixed target neighbours j of each point i (the nearest of its class) and
@@ -133,15 +133,13 @@ class LMNN(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
         self.n_neighbors = n_neighbors
         self.push = push
         self.n_components = n_components
         self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:
         X, scale = centred(data.X)
