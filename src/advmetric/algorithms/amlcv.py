@@ -153,24 +153,15 @@ class AMLCV(IterativeLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.losses = losses
+        self.alphas, self.betas, self.ts = alphas, betas, ts
+        self.n_components, self.regs, self.priors = n_components, regs, priors
+        self.cv, self.scoring, self.n_neighbors = cv, scoring, n_neighbors
+        self.max_rows, self.n_jobs = max_rows, n_jobs
+        self.pairs, self.adversary, self.average = pairs, adversary, average
         super().__init__(
             max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
         )
-        self.losses = losses
-        self.alphas = alphas
-        self.betas = betas
-        self.ts = ts
-        self.n_components = n_components
-        self.regs = regs
-        self.priors = priors
-        self.cv = cv
-        self.scoring = scoring
-        self.n_neighbors = n_neighbors
-        self.max_rows = max_rows
-        self.n_jobs = n_jobs
-        self.pairs = pairs
-        self.adversary = adversary
-        self.average = average
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -116,12 +116,9 @@ class DRIFT(IterativeLearner):
         Iterations of L-BFGS at most.
     tol : float, default=1e-7
         Stop when an iteration lowers the objective by less than this part of its value at the start.
-    preprocessor : None
-        DRIFT learns from points; index pairs are for ``pair_distance`` and the like.
-    random_state : ignored
-        There is nothing random: kept for a common interface.
-    verbose : int, default=0
-        1 logs each iteration.
+    preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`. DRIFT learns from points, so ``preprocessor`` is for ``pair_distance`` and the
+        like, and draws nothing, so ``random_state`` is ignored.
 
     Attributes
     ----------
@@ -184,13 +181,11 @@ class DRIFT(IterativeLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.n_targets, self.n_impostors = n_targets, n_impostors
+        self.lambda1, self.lambda2 = lambda1, lambda2
         super().__init__(
             max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
         )
-        self.n_targets = n_targets
-        self.n_impostors = n_impostors
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
 
     def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:
         X, scale = centred(data.X)

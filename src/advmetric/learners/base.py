@@ -316,11 +316,8 @@ class IterativeLearner(MetricLearner):
     """A method that iterates until ``tol`` is met: sets the parameters of ``ITERATION_CONSTRAINTS``."""
 
     def __init__(self, *, max_iter: int, tol: float, preprocessor: Any, random_state: Any, verbose: int) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        self.max_iter, self.tol = max_iter, tol
+        self.preprocessor, self.random_state, self.verbose = preprocessor, random_state, verbose
 
 
 _OTHER_FIELDS = {"points": ("y",), "pairs": ("left", "right", "y")}

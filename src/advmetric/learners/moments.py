@@ -170,15 +170,10 @@ class MomentLearner(IncrementalLearner):
         preprocessor: ArrayLike | None = None,
         random_state: Any = None,
     ) -> None:
-        self.t = t
-        self.prior = prior
-        self.reg = reg
-        self.n_components = n_components
-        self.rank = rank
-        self.pairs = pairs
-        self.average = average
-        self.preprocessor = preprocessor
-        self.random_state = random_state
+        self.t, self.prior, self.reg = t, prior, reg
+        self.n_components, self.rank = n_components, rank
+        self.pairs, self.average = pairs, average
+        self.preprocessor, self.random_state = preprocessor, random_state
 
     def _solve(self, moments: Moments) -> Result[Matrix]:
         """Return components in the space of the moments, from the largest eigenvalue to the smallest."""

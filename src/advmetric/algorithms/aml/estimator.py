@@ -187,14 +187,9 @@ class AML(MomentLearner):
             preprocessor=preprocessor,
             random_state=random_state,
         )
-        self.alpha = alpha
-        self.beta = beta
-        self.solver = solver
-        self.adversary = adversary
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+        self.alpha, self.beta, self.adversary = alpha, beta, adversary
+        self.solver, self.step_size = solver, step_size
+        self.max_iter, self.tol, self.verbose = max_iter, tol, verbose
 
     def _check_params(self) -> None:
         super()._check_params()

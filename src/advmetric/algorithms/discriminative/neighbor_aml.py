@@ -88,12 +88,9 @@ class NeighborAML(Gatherer, IterativeLearner):
         Iterations at most, in all.
     tol : float, default=1e-2
         Stop when ‖M^{1/2}∇F M^{1/2}‖_F <= tol · F, or when no step lowers F any more (10 tol before the last refresh).
-    preprocessor : (n, d) array, optional
-        Points that index pairs refer to, for ``pair_distance`` and the like; NeighborAML learns from points.
-    random_state : int, RandomState or None
-        For the choice of anchors where not all points are.
-    verbose : int, default=0
-        1 logs each iteration.
+    preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`; ``random_state`` is for the choice of anchors where not all points are.
+        NeighborAML learns from points, so ``preprocessor`` is for ``pair_distance`` and the like.
 
     Attributes
     ----------
@@ -181,21 +178,14 @@ class NeighborAML(Gatherer, IterativeLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.loss = loss
+        self.alpha, self.beta, self.gamma = alpha, beta, gamma
+        self.t, self.reg, self.prior, self.n_components = t, reg, prior, n_components
+        self.n_neighbors, self.n_impostors = n_neighbors, n_impostors
+        self.n_refresh, self.n_anchors = n_refresh, n_anchors
         super().__init__(
             max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
         )
-        self.loss = loss
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.t = t
-        self.reg = reg
-        self.prior = prior
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_impostors = n_impostors
-        self.n_refresh = n_refresh
-        self.n_anchors = n_anchors
 
     @property
     def _sizes(self) -> tuple[int, int]:

@@ -83,12 +83,8 @@ class PairAML(Gatherer, IterativeLearner):
         Iterations at most.
     tol : float, default=1e-5
         Stop when ‖M^{1/2}∇F M^{1/2}‖_F and the size of b ∂F/∂b are at most tol · F, or when no step lowers F any more.
-    preprocessor : (n, d) array, optional
-        Points that index pairs and index triplets refer to.
-    random_state : int, RandomState or None
-        For samplers that draw pairs.
-    verbose : int, default=0
-        1 logs each iteration.
+    preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`; index triplets refer to ``preprocessor``, too.
 
     Attributes
     ----------
@@ -171,17 +167,12 @@ class PairAML(Gatherer, IterativeLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.alpha, self.beta, self.gamma = alpha, beta, gamma
+        self.t, self.reg, self.prior = t, reg, prior
+        self.n_components, self.pairs = n_components, pairs
         super().__init__(
             max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
         )
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.t = t
-        self.reg = reg
-        self.prior = prior
-        self.n_components = n_components
-        self.pairs = pairs
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> PairAML:
         """Learn the metric.
