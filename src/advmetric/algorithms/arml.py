@@ -213,8 +213,9 @@ class ARML(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss, self.n_neighbors = loss, n_neighbors
-        self.n_steps, self.step_size, self.n_refresh = n_steps, step_size, n_refresh
+        self.loss = loss
+        self.n_neighbors, self.n_refresh = n_neighbors, n_refresh
+        self.n_steps, self.step_size = n_steps, step_size
         self.preprocessor, self.random_state, self.verbose = preprocessor, random_state, verbose
 
     def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:

@@ -186,9 +186,8 @@ class FlatGeo(IterativeLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
+        self.n_components, self.solver = n_components, solver
         self.bounds, self.percentiles, self.pairs = bounds, percentiles, pairs
-        self.solver = solver
         super().__init__(
             max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
         )
