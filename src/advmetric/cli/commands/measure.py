@@ -9,18 +9,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.cli.options import (
-    Data,
-    Decimal,
-    Delimiter,
-    Drop,
-    Label,
-    MetricFile,
-    NoHeader,
-    reading_of,
-    wrong,
-)
+from advmetric.cli.options import Data, Label, MetricFile, Out, reads_tables, wrong
 from advmetric.cli.output import SUFFIXES, check_output, give_back, merged
+from advmetric.io.contents import Reading
 from advmetric.io.samples import load_metric, read_pairs, read_points, row_of_values
 from advmetric.io.sources import is_npz
 from advmetric.metric.mahalanobis import Mahalanobis
@@ -28,20 +19,15 @@ from advmetric.utils.typing import Vector
 
 __all__ = ["distance", "transform"]
 
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.  [default: CSV on stdout, as -]")
-]
 
-
+@reads_tables
 def transform(
     metric: MetricFile,
     data: Data,
     out: Out = None,
     label: Label = None,
-    drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Embed points: there the Euclidean distance is the learned one.
 
@@ -52,7 +38,7 @@ def transform(
     """
     check_output(out, suffixes=SUFFIXES, inputs=(metric, data))
     learned = load_metric(metric)
-    points = read_points(data, label, reading_of(drop, delimiter, decimal, no_header), metric=learned)
+    points = read_points(data, label, reading, metric=learned)
     Z = learned.transform(points.X)
     kept = dict(points.others)
     if out is not None and is_npz(out):
@@ -64,6 +50,7 @@ def transform(
     give_back(columns, out, f"{len(Z)} points in {Z.shape[1]} dimensions.")
 
 
+@reads_tables
 def distance(
     metric: MetricFile,
     data: Annotated[
@@ -73,10 +60,8 @@ def distance(
     b: Annotated[str | None, typer.Option("--b", metavar="ROW", help="Row number, or values without a file.")] = None,
     out: Out = None,
     label: Label = None,
-    drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Distances of pairs, with decisions if the metric has a threshold.
 
@@ -94,7 +79,7 @@ def distance(
     if a is not None and out is not None:
         wrong("it is for files of pairs; one distance is printed", "--out")
     check_output(out, suffixes=SUFFIXES, inputs=(metric, data))
-    learned, reading = load_metric(metric), reading_of(drop, delimiter, decimal, no_header)
+    learned = load_metric(metric)
     if a is not None and b is not None:
         if data is None:
             ends = [_values(text, option, learned) for text, option in ((a, "--a"), (b, "--b"))]
