@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from advmetric import AML, AMLCV, GMML, load_dataset
+from advmetric import AML, AMLCV, ARML, DRIFT, GMML, LMNN, NeighborAML, load_dataset, methods
 
 
 def raises(message, kind=ValueError):
@@ -232,6 +232,18 @@ def test_a_single_class_is_refused(learner, vehicle):
 def test_classes_of_one_member_each_are_refused(make, sampler, vehicle):
     with raises("every class in y has only one member, so there is no similar pair"):
         make(pairs=sampler).fit(vehicle.X[:10], np.arange(10))
+
+
+@pytest.mark.parametrize("make", [ARML, DRIFT, LMNN, NeighborAML])
+def test_classes_of_one_member_each_are_refused_by_methods_of_neighbours(make):
+    with raises("every class in y has only one member"):
+        make().fit(np.eye(4), np.arange(4))
+
+
+@pytest.mark.parametrize("make", [method.estimator for method in methods() if "pairs" not in method.supervision])
+def test_methods_of_points_refuse_pairs(make):
+    with raises(f"{make.__name__} learns from points with class labels"):
+        make().fit(np.zeros((4, 2, 3)), [1, -1, 1, -1])
 
 
 @pytest.mark.parametrize("sampler", ["random", "neighbors"])
