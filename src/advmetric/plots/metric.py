@@ -33,8 +33,7 @@ def plot_metric(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> import numpy as np
-    >>> ax = plot_metric(np.diag([1.0, 2.0]), feature_names=["length", "width"], ax=plt.figure().add_subplot())
+    >>> ax = plot_metric([[1.0, 0.5], [0.5, 2.0]], feature_names=["length", "width"], ax=plt.figure().add_subplot())
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['length', 'width']
     """

@@ -126,8 +126,9 @@ class ITML(IterativeLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.gamma, self.prior, self.solver = gamma, prior, solver
+        self.gamma, self.prior = gamma, prior
         self.bounds, self.percentiles, self.pairs = bounds, percentiles, pairs
+        self.solver = solver
         super().__init__(
             max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
         )
