@@ -21,14 +21,7 @@ __all__ = ["distance", "transform"]
 
 
 @reads_tables
-def transform(
-    metric: MetricFile,
-    data: Data,
-    out: Out = None,
-    label: Label = None,
-    *,
-    reading: Reading,
-) -> None:
+def transform(metric: MetricFile, data: Data, out: Out = None, label: Label = None, *, reading: Reading) -> None:
     """Embed points: there the Euclidean distance is the learned one.
 
     DATA is raw, as for `fit`. Columns are found by the names that the metric keeps; the others (label, id) are
