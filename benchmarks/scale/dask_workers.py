@@ -10,7 +10,6 @@ the ratio by processor seconds, a model and not a measurement. The last row is w
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -26,7 +25,7 @@ from distributed import Client, LocalCluster
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import Row, format_row, header, interleaved, machine_facts
+from harness import Row, format_row, header, interleaved, machine_facts, options_parser
 from streaming import load, write
 
 from advmetric import AML
@@ -81,12 +80,7 @@ def moved(dask_worker: Any) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--features", type=int, default=50)
-    parser.add_argument("--classes", type=int, default=26)
-    parser.add_argument("--chunk", type=int, default=50_000)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser = options_parser(__doc__, rows=1_000_000, features=50, classes=26, chunk=50_000, repeats=3)
     parser.add_argument("--folder", default=None, help="where the temporary file goes")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as name, ExitStack() as stack:

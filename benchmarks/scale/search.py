@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import Row, _affinity, format_row, header, machine_facts
+from harness import Row, _affinity, format_row, header, machine_facts, options_parser
 from sklearn.neighbors import NearestNeighbors
 
 from advmetric import AML, MetricIndex
@@ -92,14 +92,8 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=50_000)
-    parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--brute-queries", type=int, default=500)
-    parser.add_argument("--features", type=int, default=32)
-    parser.add_argument("--classes", type=int, default=100)
+    parser = options_parser(__doc__, points=50_000, queries=1000, brute_queries=500, features=32, classes=100, k=10)
     parser.add_argument("--spread", type=float, default=1.0, help="of the classes' means; 0: one cloud, the hardest")
-    parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--threads", type=int, default=len(_affinity()))
     parser.add_argument("--kinds", nargs="+", default=["exact", "ivf"], choices=["exact", "ivf", "hnsw"])
     options = parser.parse_args(arguments)

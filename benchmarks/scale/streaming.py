@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench_memory import _status
-from harness import Row, format_row, header, interleaved, machine_facts
+from harness import Row, format_row, header, interleaved, machine_facts, options_parser
 
 from advmetric import AML
 from advmetric.pairs.batches import slices
@@ -70,13 +70,8 @@ def peak(folder: Path, batch: int) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=300_000)
-    parser.add_argument("--features", type=int, default=50)
-    parser.add_argument("--classes", type=int, default=26)
-    parser.add_argument("--batch", type=int, default=65_536)
+    parser = options_parser(__doc__, rows=300_000, features=50, classes=26, batch=65_536, repeats=3)
     parser.add_argument("--dtype", default="float64", choices=["float64", "float32"])
-    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", default=None, help="where the temporary file goes")
     parser.add_argument("--peak-of", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)

@@ -5,9 +5,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
-from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 
 from advmetric import AllPairs
 from advmetric.algorithms.erml import ERML, RelaxedThreshold
@@ -18,12 +16,6 @@ from reference.awkward import awkward
 from reference.neighbours import scaled_and_learned_error
 
 pytestmark = pytest.mark.numerical
-
-
-@pytest.fixture(scope="module")
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 def small_problem(lam=0.02, gamma=0.03, radius=np.inf, seed=0):

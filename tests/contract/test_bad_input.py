@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from advmetric import AML, AMLCV, GMML, load_dataset
+from advmetric import AML, AMLCV, ARML, DRIFT, GMML, ITML, LMNN, FlatGeo, NeighborAML, load_dataset, methods
 
 
 def raises(message, kind=ValueError):
@@ -232,6 +232,36 @@ def test_a_single_class_is_refused(learner, vehicle):
 def test_classes_of_one_member_each_are_refused(make, sampler, vehicle):
     with raises("every class in y has only one member, so there is no similar pair"):
         make(pairs=sampler).fit(vehicle.X[:10], np.arange(10))
+
+
+@pytest.mark.parametrize("make", [ITML, FlatGeo])
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"bounds": (3, 1)}, "upper <= lower"),
+        ({"percentiles": (50, 20)}, "percentiles"),
+        ({"solver": "newton"}, "solver='newton' is not known"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"max_iter": 10.5}, "whole number"),
+        ({"tol": -1.0}, "tol"),
+        ({"pairs": "some"}, "pairs='some'"),
+    ],
+)
+def test_parameters_of_methods_with_bounds_are_refused_by_name(make, params, message, vehicle):
+    with raises(message, (TypeError, ValueError)):
+        make(**params).fit(vehicle.X, vehicle.y)
+
+
+@pytest.mark.parametrize("make", [ARML, DRIFT, LMNN, NeighborAML])
+def test_classes_of_one_member_each_are_refused_by_methods_of_neighbours(make):
+    with raises("every class in y has only one member"):
+        make().fit(np.eye(4), np.arange(4))
+
+
+@pytest.mark.parametrize("make", [method.estimator for method in methods() if "pairs" not in method.supervision])
+def test_methods_of_points_refuse_pairs(make):
+    with raises(f"{make.__name__} learns from points with class labels"):
+        make().fit(np.zeros((4, 2, 3)), [1, -1, 1, -1])
 
 
 @pytest.mark.parametrize("sampler", ["random", "neighbors"])

@@ -12,7 +12,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import get_tags
 
-from advmetric import AML, AMLCV, GMML, AllPairs, BalancedPairs, Mahalanobis, NeighborPairs, RandomPairs, load_dataset
+from advmetric import (
+    AML,
+    AMLCV,
+    DRML,
+    ERML,
+    GMML,
+    ITML,
+    AllPairs,
+    BalancedPairs,
+    FlatGeo,
+    Mahalanobis,
+    NeighborPairs,
+    RandomPairs,
+    load_dataset,
+)
 from advmetric.pairs.data import Pairs
 
 # --- after fit ------------------------------------------------------------------------------------------
@@ -406,6 +420,15 @@ def test_samplers_are_deterministic_under_random_state(make, sampler, vehicle):
     np.testing.assert_array_equal(learn(np.random.RandomState(3)), learn(np.random.RandomState(3)))
     draws = not (sampler == "neighbors" or isinstance(sampler, NeighborPairs))
     assert np.array_equal(first, learn(4)) != draws
+
+
+@pytest.mark.parametrize("make", [ITML, FlatGeo, DRML, ERML])
+def test_the_random_state_decides_everything(make, vehicle):
+    first, again, other = (
+        make(pairs=300, random_state=seed).fit(vehicle.X[::3], vehicle.y[::3]).components_ for seed in (5, 5, 6)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first.T @ first, other.T @ other)
 
 
 def test_default_learners_are_deterministic(learner):

@@ -21,6 +21,7 @@ from advmetric.experiments.engine.runner import _check_workers, run_tasks
 from advmetric.experiments.engine.store import Store, Task
 from advmetric.learners.dask import statistics
 from advmetric.utils.optional import require
+from reference.learned import assert_same_metric, index_pairs
 from reference.waiting import wait_until
 
 # On a machine with other work.
@@ -52,17 +53,7 @@ def frame(data):
     return pd.DataFrame(X, columns=list("abcdef")).assign(kind=CLASSES[y])
 
 
-def index_pairs(y, n=3000):
-    left, right = np.random.default_rng(1).integers(len(y), size=(2, n))
-    return np.column_stack([left, right]), np.where(y[left] == y[right], 1, -1)
-
-
-def assert_same(found, expected, tol=1e-10):
-    ours, theirs = found.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix()
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=tol * np.abs(theirs).max())
-    assert found.n_features_in_ == expected.n_features_in_
-    if hasattr(expected, "threshold_"):
-        assert found.threshold_ == pytest.approx(expected.threshold_, rel=1e-10)
+assert_same = partial(assert_same_metric, tol=1e-10)
 
 
 # --- the same metric --------------------------------------------------------------------------------------
@@ -80,7 +71,7 @@ def test_points_give_the_metric_of_a_fit_in_memory(data, learner, rows, labels):
 @pytest.mark.parametrize("learner", SETTINGS, ids=str)
 def test_pairs_give_the_metric_and_threshold_of_a_fit_in_memory(data, learner):
     X, y = data
-    chosen, kinds = index_pairs(y)
+    chosen, kinds = index_pairs(y, 3000)
     formed = da.from_array(X[chosen], chunks=(700, 1, 4))
     found = clone(learner).fit(formed, da.from_array(kinds, chunks=450))
     expected = clone(learner).fit(X[chosen], kinds)
@@ -96,7 +87,7 @@ def test_pairs_give_the_metric_and_threshold_of_a_fit_in_memory(data, learner):
 @pytest.mark.parametrize("learner", SETTINGS, ids=str)
 def test_index_pairs_share_points_that_are_in_memory(data, learner):
     X, y = data
-    chosen, kinds = index_pairs(y)
+    chosen, kinds = index_pairs(y, 3000)
     learner = clone(learner).set_params(preprocessor=X)
     lazy = da.from_array(chosen, chunks=(700, 1))
     found, expected = clone(learner).fit(lazy, kinds), clone(learner).fit(chosen, kinds)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmetric.learners.base import MetricLearner
+from advmetric.learners.base import IterativeLearner, MetricLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import prior_matrix
 from advmetric.learners.tuning import (
@@ -63,7 +63,7 @@ class _Family:
     candidates: list[Params]
 
 
-class AMLCV(MetricLearner):
+class AMLCV(IterativeLearner):
     """Adversarial metric learning with its loss and parameters chosen by cross-validation.
 
     By default the candidates are the Euclidean distance, the paper's model (:class:`AML`) and the discriminative losses
@@ -163,25 +163,14 @@ class AMLCV(MetricLearner):
         verbose: int = 0,
     ) -> None:
         self.losses = losses
-        self.alphas = alphas
-        self.betas = betas
-        self.ts = ts
-        self.n_components = n_components
-        self.regs = regs
-        self.priors = priors
-        self.cv = cv
-        self.scoring = scoring
-        self.n_neighbors = n_neighbors
-        self.max_rows = max_rows
-        self.n_jobs = n_jobs
-        self.pairs = pairs
-        self.adversary = adversary
-        self.average = average
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        self.alphas, self.betas, self.ts = alphas, betas, ts
+        self.n_components, self.regs, self.priors = n_components, regs, priors
+        self.cv, self.scoring, self.n_neighbors = cv, scoring, n_neighbors
+        self.max_rows, self.n_jobs = max_rows, n_jobs
+        self.pairs, self.adversary, self.average = pairs, adversary, average
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.optimize.lbfgs import minimize_lbfgs
 from advmetric.optimize.result import Monitor, Result, make_monitor
 from advmetric.pairs.data import LabelledPoints
@@ -87,7 +87,7 @@ def solve(
     return Result(metric_and_moves, found.objective, not found.exhausted, found.message, found.slope, found.exhausted)
 
 
-class DRIFT(MetricLearner):
+class DRIFT(IterativeLearner):
     """Distance Metric Learning Facilitated by Disturbances: a reconstruction from its abstract.
 
     Minimises over M ⪰ 0 and a disturbance δ_i of each point, z_i = x_i + δ_i,
@@ -116,12 +116,9 @@ class DRIFT(MetricLearner):
         Iterations of L-BFGS at most.
     tol : float, default=1e-7
         Stop when an iteration lowers the objective by less than this part of its value at the start.
-    preprocessor : None
-        DRIFT learns from points; index pairs are for ``pair_distance`` and the like.
-    random_state : ignored
-        There is nothing random: kept for a common interface.
-    verbose : int, default=0
-        1 logs each iteration.
+    preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`. DRIFT learns from points, so ``preprocessor`` is for ``pair_distance`` and the
+        like, and draws nothing, so ``random_state`` is ignored.
 
     Attributes
     ----------
@@ -184,15 +181,11 @@ class DRIFT(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.n_targets = n_targets
-        self.n_impostors = n_impostors
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        self.n_targets, self.n_impostors = n_targets, n_impostors
+        self.lambda1, self.lambda2 = lambda1, lambda2
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
 
     def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:
         X, scale = centred(data.X)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils.validation import check_array
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.linalg.spd import spd_factor
 from advmetric.optimize.fista import fista, project_psd_ball
 from advmetric.optimize.lbfgs import minimize_lbfgs
@@ -132,7 +132,7 @@ class RelaxedThreshold:
         return evened
 
 
-class ERML(MetricLearner):
+class ERML(IterativeLearner):
     """Metric learning with privileged information as a pair-by-pair threshold. **A reconstruction.**
 
     Minimises over positive semi-definite M and P with ‖M‖_F <= radius·√d, ‖P‖_F <= radius·√d*
@@ -153,18 +153,11 @@ class ERML(MetricLearner):
         Pull of P. The larger, the more d_P is the plain Euclidean distance of the privileged features.
     radius : float > 0, default=100
         Bound of ‖M‖_F/√d and ‖P‖_F/√d*; 1 is the size of the start M = I.
-    pairs : "random", "balanced", "neighbors", "all", int or sampler, default="random"
-        With class labels, which pairs of points to learn from. "random" draws 1000 c (c - 1); "all" lists all
-        n(n - 1)/2.
     max_iter : int, default=2000
     tol : float, default=1e-5
         Stop when ‖G‖·‖(M, P)‖ <= tol·F, G the generalised gradient (see :func:`advmetric.optimize.fista.fista`).
-    preprocessor : (n, d) array, optional
-        Points that index pairs refer to.
-    random_state : int, RandomState or None
-        For samplers that draw pairs.
-    verbose : int, default=0
-        1 logs each iteration.
+    pairs, preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`, with pairs="random" by default; "all" lists all n(n - 1)/2 pairs.
 
     Attributes
     ----------
@@ -230,15 +223,11 @@ class ERML(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.lam = lam
-        self.gamma = gamma
-        self.radius = radius
+        self.lam, self.gamma, self.radius = lam, gamma, radius
         self.pairs = pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
 
     def fit(self, X: ArrayLike, y: ArrayLike, privileged: ArrayLike | None = None) -> ERML:
         """Learn the metric.

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import ArrayLike
-
 from advmetric.learners.moments import MOMENT_CONSTRAINTS, MomentLearner, Moments
 from advmetric.linalg.spd import spd_factor
 from advmetric.optimize.result import Result
@@ -47,40 +43,12 @@ class GMML(MomentLearner):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> X, y = load_wine(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), GMML(t=0.1), KNeighborsClassifier(5)).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
+    >>> X, y = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [1.0, 2.0]], [0, 0, 1, 1]  # classes differ in the second feature
+    >>> GMML().fit(X, y).get_mahalanobis_matrix().diagonal().round(1).tolist()
+    [0.7, 89.5]
     """
 
     _constraints = MOMENT_CONSTRAINTS
-
-    def __init__(
-        self,
-        *,
-        t: float = 0.5,
-        prior: str | ArrayLike = "identity",
-        reg: float = 1e-3,
-        n_components: int | None = None,
-        rank: int | None = None,
-        pairs: Any = "all",
-        average: bool = True,
-        preprocessor: ArrayLike | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.t = t
-        self.prior = prior
-        self.reg = reg
-        self.n_components = n_components
-        self.rank = rank
-        self.pairs = pairs
-        self.average = average
-        self.preprocessor = preprocessor
-        self.random_state = random_state
 
     def _solve(self, moments: Moments) -> Result[Matrix]:
         return Result(spd_factor(moments.geodesic.at(self.t)))

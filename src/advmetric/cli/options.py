@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -19,22 +21,20 @@ __all__ = [
     "AsJson",
     "Category",
     "Data",
-    "Decimal",
-    "Delimiter",
-    "Drop",
     "Group",
     "Label",
     "MethodName",
     "MetricFile",
     "Missing",
-    "NoHeader",
+    "Out",
     "PairsColumn",
     "Param",
     "Seed",
     "Standardize",
+    "kind_for",
     "kind_of",
     "method_of",
-    "reading_of",
+    "reads_tables",
     "wrong",
 ]
 
@@ -99,7 +99,21 @@ Category = Annotated[
 Missing = Annotated[
     Literal["fill", "refuse"], typer.Option("--missing", help="What to do with missing values of features.")
 ]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.  [default: CSV on stdout, as -]")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+_TABLE_OPTIONS = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    for name, annotation, default in (
+        ("drop", Drop, None),
+        ("delimiter", Delimiter, None),
+        ("decimal", Decimal, "."),
+        ("no_header", NoHeader, False),
+    )
+]
 
 
 def wrong(message: str, option: str) -> NoReturn:
@@ -107,25 +121,34 @@ def wrong(message: str, option: str) -> NoReturn:
     raise typer.BadParameter(message, param_hint=option)
 
 
-def reading_of(
-    drop: list[str] | None,
-    delimiter: str | None,
-    decimal: str,
-    no_header: bool,
-    *,
-    group: str | None = None,
-    categories: Sequence[str] | None = None,
-    fill: bool = True,
-) -> Reading:
-    """How tables are read, from the options."""
-    return Reading(
-        TextFormat(delimiter, decimal, not no_header), tuple(drop or ()), group, tuple(categories or ()), fill
-    )
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command --drop, --delimiter, --decimal and --no-header in the place of its parameter ``reading``."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        parameters += _TABLE_OPTIONS if parameter.name == "reading" else [parameter]
+
+    @functools.wraps(command)
+    def run(*, drop: list[str] | None, delimiter: str | None, decimal: str, no_header: bool, **others: Any) -> None:
+        command(reading=Reading(TextFormat(delimiter, decimal, not no_header), tuple(drop or ())), **others)
+
+    # What typer looks at.
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 def method_of(name: str | None, *, given: bool) -> Method:
     """Return the method to learn with: by default the search among losses, or AML where parameters are given."""
     return find_method(name or ("AML" if given else SEARCH.name))
+
+
+def kind_for(method: Method, path: Path, label: str | None, pairs: str | None) -> str:
+    """Whether a method is to learn from a file as "points" or as "pairs"; refuse what it cannot learn from."""
+    kind = kind_of(path, label, pairs)
+    if kind not in method.supervision:
+        wrong(f"{method.name} learns from {' and '.join(method.supervision)}, not from {kind}", "--method")
+    return kind
 
 
 def kind_of(path: Path, label: str | None, pairs: str | None) -> str:

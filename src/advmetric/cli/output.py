@@ -18,12 +18,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from advmetric.io.sources import NPZ, PARQUET, STDIN, TEXT, pyarrow
+from advmetric.io.sources import NPZ, PARQUET, STDIN, TEXT, pyarrow, stem_of
 from advmetric.utils.archive import atomic_write
 
 from .options import wrong
 
-__all__ = ["SUFFIXES", "check_output", "check_writable", "give_back", "merged", "show", "show_json"]
+__all__ = ["SUFFIXES", "check_output", "check_writable", "give_back", "merged", "new_output", "show", "show_json"]
 
 SUFFIXES = (*TEXT, *PARQUET, *NPZ)
 """Of files of columns."""
@@ -65,6 +65,17 @@ def check_output(path: Path | None, *, suffixes: Sequence[str], inputs: Sequence
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is not a regular file, so it cannot be replaced by the output.")
     check_writable(path)
+
+
+def new_output(data: Path, out: Path | None, ending: str, *, action: str, suffixes: Sequence[str], force: bool) -> Path:
+    """Return the file to write, by default the name of ``data`` with an ending; an existing one needs ``force``."""
+    target = Path(f"{stem_of(data)}{ending}") if out is None else out
+    if target == STDIN:
+        wrong(f"{action} to a file", "--out")
+    check_output(target, suffixes=suffixes, inputs=(data,))
+    if target.exists() and not force:
+        raise ValueError(f"{target} is there already: give --force to replace it, or another name with --out.")
+    return target
 
 
 def check_writable(path: Path) -> None:

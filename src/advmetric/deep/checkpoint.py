@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from advmetric.utils.archive import DamagedFileError, atomic_write, damage_reported
+from advmetric.utils.archive import atomic_write, check_digest, damage_reported, digest, take_checksum
 from advmetric.utils.optional import require
 
 __all__ = ["prefixed", "read_tensors", "without_prefix", "write_tensors"]
@@ -56,17 +55,10 @@ def read_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any
     with damage_reported(path, f"{kind} saved by advmetric"):
         with library.safe_open(os.fspath(path), framework="pt") as archive:
             header = json.loads((archive.metadata() or {})["advmetric"])
-            if header["format"] != _format(kind):
-                raise ValueError("another format")
-            version, checksum = int(header["version"]), header.pop("sha256")
+            checksum = take_checksum(path, header, _format(kind), _VERSION)
             # A copy: the file may be replaced while the tensors are in use.
             tensors = {name: archive.get_tensor(name).clone() for name in archive.keys()}  # noqa: SIM118
-        if version != _VERSION:
-            raise DamagedFileError(
-                f"{path} was saved by a newer advmetric (format {version}); please upgrade to read it."
-            )
-        if checksum != _digest(header, tensors):
-            raise DamagedFileError(f"{path} was changed after it was saved: its checksum does not match.")
+        check_digest(path, _digest(header, tensors), checksum)
         facts: dict[str, Any] = header["facts"]
     return facts, tensors
 
@@ -87,8 +79,10 @@ def _format(kind: str) -> str:
 
 
 def _digest(header: Mapping[str, Any], tensors: Tensors) -> str:
-    total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name, tensor in sorted(tensors.items()):
-        total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        total.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return total.hexdigest()
+    return digest(
+        header,
+        (
+            (f"{name} {tensor.dtype} {tuple(tensor.shape)}", tensor.reshape(-1).view(torch.uint8).numpy().data)
+            for name, tensor in sorted(tensors.items())
+        ),
+    )

@@ -191,32 +191,16 @@ class DeepAML(NetworkDecisions, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         random_state: Any = 0,
         verbose: int = 0,
     ) -> None:
-        self.backbone = backbone
-        self.embedding = embedding
-        self.n_components = n_components
-        self.loss = loss
-        self.alpha = alpha
-        self.beta = beta
-        self.scale = scale
-        self.weighting = weighting
-        self.normalize = normalize
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.per_class = per_class
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.standardize = standardize
-        self.augment = augment
-        self.device = device
-        self.amp = amp
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        self.backbone, self.embedding, self.n_components = backbone, embedding, n_components
+        self.loss, self.alpha, self.beta = loss, alpha, beta
+        self.scale, self.weighting, self.normalize = scale, weighting, normalize
+        self.epochs, self.batch_size, self.per_class = epochs, batch_size, per_class
+        self.lr, self.weight_decay = lr, weight_decay
+        self.early_stopping, self.validation_fraction, self.patience = early_stopping, validation_fraction, patience
+        self.standardize, self.augment = standardize, augment
+        self.device, self.amp = device, amp
+        self.checkpoint, self.checkpoint_every = checkpoint, checkpoint_every
+        self.preprocessor, self.random_state, self.verbose = preprocessor, random_state, verbose
 
     # --- fitting ----------------------------------------------------------------------------------------
 

@@ -150,15 +150,10 @@ class SiameseNet(BaseEstimator):
         random_state: Any = 0,
         verbose: int = 0,
     ) -> None:
-        self.embedding = embedding
-        self.margin = margin
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.loss = loss
-        self.patience = patience
-        self.random_state = random_state
-        self.verbose = verbose
+        self.embedding, self.margin = embedding, margin
+        self.epochs, self.batch_size, self.lr = epochs, batch_size, lr
+        self.loss, self.patience = loss, patience
+        self.random_state, self.verbose = random_state, verbose
 
     def fit(self, images: ArrayLike, pairs: ArrayLike, labels: ArrayLike) -> SiameseNet:
         """Train on index pairs (N, 2) of images (n, h, w), labelled +1 (similar) or -1 (dissimilar)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ __all__ = [
     "fit_tuned",
     "knn_error",
     "make_learner",
+    "reason_missing",
     "set_names",
     "split",
     "split_of",
@@ -178,3 +179,12 @@ def fit_tuned(method: Method, parts: Split, task: Task) -> tuple[Any, dict[str, 
     if method.name == SEARCH.name:  # it tunes by itself
         params = {"loss": learner.best_loss_}
     return learner, params
+
+
+def reason_missing(load: Callable[..., Any], name: str, data_home: Path | None) -> str | None:
+    """Return in one line why a set cannot be loaded here, or None if it can."""
+    try:
+        load(name, data_home=data_home)
+    except (OSError, ValueError, ImportError) as error:
+        return str(error).splitlines()[0]
+    return None

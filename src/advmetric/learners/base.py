@@ -35,7 +35,7 @@ from .decisions import PairDecisions
 from .input import check_fitted, check_pairs, check_points, check_samples
 from .scoring import Reference, pair_auc
 
-__all__ = ["ITERATION_CONSTRAINTS", "MetricLearner"]
+__all__ = ["ITERATION_CONSTRAINTS", "IterativeLearner", "MetricLearner"]
 
 ITERATION_CONSTRAINTS: dict[str, Constraint | Callable[..., None]] = {
     "max_iter": Whole(1),
@@ -310,6 +310,14 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
             tags.classifier_tags = ClassifierTags(multi_class=False)
             tags.input_tags.three_d_array = True
         return tags
+
+
+class IterativeLearner(MetricLearner):
+    """A method that iterates until ``tol`` is met: sets the parameters of ``ITERATION_CONSTRAINTS``."""
+
+    def __init__(self, *, max_iter: int, tol: float, preprocessor: Any, random_state: Any, verbose: int) -> None:
+        self.max_iter, self.tol = max_iter, tol
+        self.preprocessor, self.random_state, self.verbose = preprocessor, random_state, verbose
 
 
 _OTHER_FIELDS = {"points": ("y",), "pairs": ("left", "right", "y")}

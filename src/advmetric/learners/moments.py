@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import inv
 
 from advmetric.linalg.span import complement
@@ -153,16 +154,26 @@ class MomentLearner(IncrementalLearner):
 
     accepts_sparse = True
     accepts_array_api = True
-    t: float
-    prior: Any
-    reg: float
-    n_components: int | None
-    rank: int | None
-    pairs: Any
-    average: bool
-    random_state: Any
     _solver_parameters: ClassVar[tuple[str, ...]] = ("t",)
     """Parameters that candidates on the same moments may differ in."""
+
+    def __init__(
+        self,
+        *,
+        t: float = 0.5,
+        prior: str | ArrayLike = "identity",
+        reg: float = 1e-3,
+        n_components: int | None = None,
+        rank: int | None = None,
+        pairs: Any = "all",
+        average: bool = True,
+        preprocessor: ArrayLike | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.t, self.prior, self.reg = t, prior, reg
+        self.n_components, self.rank = n_components, rank
+        self.pairs, self.average = pairs, average
+        self.preprocessor, self.random_state = preprocessor, random_state
 
     def _solve(self, moments: Moments) -> Result[Matrix]:
         """Return components in the space of the moments, from the largest eigenvalue to the smallest."""

@@ -33,9 +33,7 @@ def plot_metric(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> import numpy as np
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_metric(np.diag([1.0, 2.0]), feature_names=["length", "width"], ax=ax)
+    >>> ax = plot_metric([[1.0, 0.5], [0.5, 2.0]], feature_names=["length", "width"], ax=plt.figure().add_subplot())
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['length', 'width']
     """
@@ -70,8 +68,7 @@ def plot_spectrum(spectra: Mapping[str, NDArray[np.floating]], *, ax: Axes | Non
     --------
     >>> import matplotlib.pyplot as plt
     >>> import numpy as np
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_spectrum({"GMML": np.array([4.0, 1.0]), "AML": np.array([2.0, 1.0])}, ax=ax)
+    >>> ax = plot_spectrum({"GMML": np.array([4.0, 1.0]), "AML": np.array([2.0, 1.0])}, ax=plt.figure().add_subplot())
     >>> ax.get_yscale()
     'log'
     """
@@ -108,8 +105,7 @@ def plot_cv_results(
     >>> import matplotlib.pyplot as plt
     >>> import numpy as np
     >>> scores = {"mean_test_score": np.array([0.7, 0.9]), "std_test_score": np.array([0.1, 0.1])}
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_cv_results({"params": [{"t": 0.1}, {"t": 0.5}], **scores}, ax=ax)
+    >>> ax = plot_cv_results({"params": [{"t": 0.1}, {"t": 0.5}], **scores}, ax=plt.figure().add_subplot())
     >>> ax.get_xlabel()
     't'
     """

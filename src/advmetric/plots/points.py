@@ -55,8 +55,7 @@ def plot_embedding(
     >>> from sklearn.datasets import load_wine
     >>> from advmetric import GMML
     >>> X, y = load_wine(return_X_y=True)
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_embedding(X, y, metric=GMML().fit(X, y), title="wine", ax=ax)
+    >>> ax = plot_embedding(X, y, metric=GMML().fit(X, y), title="wine", ax=plt.figure().add_subplot())
     >>> ax.get_title(), len(ax.collections)
     ('wine', 3)
     """
@@ -140,8 +139,8 @@ def plot_adversarial_pairs(
     >>> data = load_dataset("vehicle")
     >>> aml = AML().fit(data.X, data.y)
     >>> pairs = BalancedPairs(20).sample(data.X, data.y, random_state=0)
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_adversarial_pairs(pairs, aml.adversarial_pairs(pairs, pairs.y), np.eye(2, data.X.shape[1]), ax=ax)
+    >>> moved, plane = aml.adversarial_pairs(pairs, pairs.y), np.eye(2, data.X.shape[1])
+    >>> ax = plot_adversarial_pairs(pairs, moved, plane, ax=plt.figure().add_subplot())
     >>> len(ax.get_legend().get_texts())
     4
     """

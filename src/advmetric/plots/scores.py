@@ -30,8 +30,7 @@ def plot_distances(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_distances([0.5, 1.0, 2.0, 3.0], [1, 1, -1, -1], threshold=1.5, ax=ax)
+    >>> ax = plot_distances([0.5, 1.0, 2.0, 3.0], [1, 1, -1, -1], threshold=1.5, ax=plt.figure().add_subplot())
     >>> ax.get_legend().get_texts()[0].get_text()
     'same (2): 100.0 % below'
     """
@@ -73,8 +72,7 @@ def plot_roc(
     --------
     >>> import matplotlib.pyplot as plt
     >>> import numpy as np
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_roc(np.array([1, 1, -1, -1]), {"AML": np.array([-0.5, -1.0, -2.0, -3.0])}, ax=ax)
+    >>> ax = plot_roc(np.array([1, 1, -1, -1]), {"AML": np.array([4.0, 3.0, 2.0, 1.0])}, ax=plt.figure().add_subplot())
     >>> ax.get_legend().get_texts()[0].get_text()
     'AML (1.000)'
     """
@@ -103,8 +101,7 @@ def plot_errors(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_errors(["Euclidean", "AML"], [[0.30, 0.28], [0.20, 0.22]], ax=ax)
+    >>> ax = plot_errors(["Euclidean", "AML"], [[0.30, 0.28], [0.20, 0.22]], ax=plt.figure().add_subplot())
     >>> ax.get_xlabel()
     '5-NN error'
     """
@@ -137,8 +134,7 @@ def plot_bands(
     --------
     >>> import matplotlib.pyplot as plt
     >>> import numpy as np
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_bands([0.1, 1.0], {"AML": np.array([[0.2, 0.3], [0.2, 0.4]])}, log=True, ax=ax)
+    >>> ax = plot_bands([0.1, 1], {"AML": np.array([[0.2, 0.3], [0.2, 0.4]])}, log=True, ax=plt.figure().add_subplot())
     >>> ax.get_xscale()
     'log'
     """
@@ -166,8 +162,7 @@ def plot_critical_difference(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> ax = plt.figure().add_subplot()
-    >>> _ = plot_critical_difference(["AML", "GMML", "Euclidean"], [1.2, 1.8, 3.0], 0.9, ax=ax)
+    >>> ax = plot_critical_difference(["AML", "GMML", "Euclidean"], [1.2, 1.8, 3.0], 0.9, ax=plt.figure().add_subplot())
     >>> any("AML 1.20" in text.get_text() for text in ax.texts)
     True
     """

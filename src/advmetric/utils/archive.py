@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 __all__ = [
     "DamagedFileError",
     "atomic_write",
+    "check_digest",
     "damage_reported",
+    "digest",
     "open_npz",
     "read_archive",
     "read_arrays",
+    "take_checksum",
     "write_archive",
     "write_arrays",
 ]
@@ -179,15 +182,8 @@ def read_archive(path: str | os.PathLike[str], kind: str) -> Iterator[tuple[dict
     arrays = read_arrays(path, kind=described, compressed=False)
     with damage_reported(path, described):
         header = json.loads(str(arrays.pop("header")))
-        if header["format"] != _format(kind):
-            raise ValueError("another format")
-        version, checksum = int(header["version"]), header.pop("sha256")
-        if version != _VERSION:
-            raise DamagedFileError(
-                f"{path} was saved by a newer advmetric (format {version}); please upgrade to read it."
-            )
-        if checksum != _digest(header, arrays):
-            raise DamagedFileError(f"{path} was changed after it was saved: its checksum does not match.")
+        checksum = take_checksum(path, header, _format(kind), _VERSION)
+        check_digest(path, _digest(header, arrays), checksum)
         yield header, arrays
 
 
@@ -196,8 +192,38 @@ def _format(kind: str) -> str:
 
 
 def _digest(header: Mapping[str, Any], arrays: Arrays) -> str:
+    return digest(
+        header,
+        (
+            (f"{name} {array.dtype.str} {array.shape}", np.ascontiguousarray(array).data)
+            for name, array in sorted(arrays.items())
+        ),
+    )
+
+
+# --- checksums, of these files and of others with a JSON header -----------------------------------------
+
+
+def digest(header: Mapping[str, Any], parts: Iterable[tuple[str, Any]]) -> str:
+    """SHA-256 of a header that JSON can hold, and of a description and a buffer for each part."""
     total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name, array in sorted(arrays.items()):
-        total.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        total.update(np.ascontiguousarray(array).data)
+    for described, buffer in parts:
+        total.update(described.encode())
+        total.update(buffer)
     return total.hexdigest()
+
+
+def take_checksum(path: str | os.PathLike[str], header: dict[str, Any], form: str, version: int) -> str:
+    """Remove the checksum from a header and return it; raise if the header is of another format or version."""
+    if header["format"] != form:
+        raise ValueError("another format")
+    found, checksum = int(header["version"]), str(header.pop("sha256"))
+    if found != version:
+        raise DamagedFileError(f"{path} was saved by a newer advmetric (format {found}); please upgrade to read it.")
+    return checksum
+
+
+def check_digest(path: str | os.PathLike[str], found: str, checksum: str) -> None:
+    """Raise DamagedFileError if what was read is not what was saved."""
+    if found != checksum:
+        raise DamagedFileError(f"{path} was changed after it was saved: its checksum does not match.")

@@ -50,6 +50,13 @@ def every_case(test):
     return test
 
 
+def case_of(rng, adversary, setting, point):
+    """The adversary of a case, a metric and two scatter matrices."""
+    alpha, beta = setting
+    M, A, B = metric_at(point, rng, beta, adversary), random_spd(rng, D), random_spd(rng, D)
+    return make_adversary(adversary, alpha, beta), M, A, B
+
+
 def relative(found, expected):
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)
 
@@ -110,9 +117,7 @@ def test_gradient_agrees_with_autograd(rng, adversary, setting, point):
 
 @every_case
 def test_gradient_agrees_with_central_differences(rng, adversary, setting, point):
-    alpha, beta = setting
-    opponent = make_adversary(adversary, alpha, beta)
-    M, A, B = metric_at(point, rng, beta, adversary), random_spd(rng, D), random_spd(rng, D)
+    opponent, M, A, B = case_of(rng, adversary, setting, point)
     state = evaluate(M, A, B, opponent)
     root = (state.U * state.root) @ state.U.T
     for _ in range(3):
@@ -194,9 +199,7 @@ def test_projection_onto_the_closed_cone_makes_the_loss_infinite(rng):
 @every_case
 def test_hessian_agrees_with_the_second_derivative_along_geodesics(rng, adversary, setting, point):
     """⟨E, Hess E⟩ = d²/ds² D(M^{1/2} exp(sE) M^{1/2}), from differences of the exact first derivative."""
-    alpha, beta = setting
-    opponent = make_adversary(adversary, alpha, beta)
-    M, A, B = metric_at(point, rng, beta, adversary), random_spd(rng, D), random_spd(rng, D)
+    opponent, M, A, B = case_of(rng, adversary, setting, point)
     state = evaluate(M, A, B, opponent)
     root = np.real(sqrtm(M))
     E, F = (symmetrize(0.5 * rng.standard_normal((D, D))) for _ in range(2))

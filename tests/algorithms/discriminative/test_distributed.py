@@ -19,6 +19,7 @@ from advmetric.algorithms.discriminative.parted import PartedProblem, median_of_
 from advmetric.algorithms.discriminative.problem import Problem
 from advmetric.algorithms.discriminative.whitening import Whitened
 from advmetric.learners.parts import Parts
+from reference.learned import assert_same_metric, index_pairs
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Creating scratch directories is taking a surprisingly long time:UserWarning"
@@ -33,20 +34,10 @@ def data():
     return rng.normal(size=(300, 5)) @ rng.normal(size=(5, 5)) + 2.0 * np.eye(4, 5)[y] + 100.0, y
 
 
-def index_pairs(y, n=1000):
-    left, right = np.random.default_rng(1).integers(len(y), size=(2, n))
-    return np.column_stack([left, right]), np.where(y[left] == y[right], 1, -1)
-
-
-def assert_same(found, expected, tol=1e-8):
-    ours, theirs = found.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix()
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=tol * np.abs(theirs).max())
+def assert_same(found, expected):
+    assert_same_metric(found, expected, tol=1e-8)
     np.testing.assert_array_equal(found.classes_, expected.classes_)
-    assert found.n_features_in_ == expected.n_features_in_
     assert found.n_iter_ == expected.n_iter_
-    assert hasattr(found, "threshold_") == hasattr(expected, "threshold_")
-    if hasattr(expected, "threshold_"):
-        assert found.threshold_ == pytest.approx(expected.threshold_, rel=1e-8)
 
 
 POINTS = [
@@ -70,7 +61,7 @@ def test_points_give_the_metric_of_a_fit_in_memory(data, learner):
 
 def test_formed_and_index_pairs_give_the_metric_and_threshold_of_a_fit_in_memory(data):
     X, y = data
-    pairs, kinds = index_pairs(y)
+    pairs, kinds = index_pairs(y, 1000)
     with dask.config.set(scheduler="sync"):
         formed = PairAML(tol=1e-2).fit(da.from_array(X[pairs], chunks=(300, 1, 5)), da.from_array(kinds, chunks=450))
         by_index = PairAML(tol=1e-2, preprocessor=X).fit(da.from_array(pairs, chunks=(400, 2)), kinds)

@@ -8,11 +8,10 @@ from numpy.testing import assert_allclose
 from pymanopt.manifolds import Product, Stiefel, SymmetricPositiveDefinite
 from pymanopt.optimizers import ConjugateGradient
 from scipy.optimize import minimize
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.preprocessing import StandardScaler
 
 from advmetric import AllPairs
 from advmetric.algorithms.drml import DRML
@@ -23,12 +22,6 @@ from reference.awkward import awkward
 from reference.neighbours import scaled_and_learned_error
 
 pytestmark = pytest.mark.numerical
-
-
-@pytest.fixture(scope="module")
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 def small_problem(d=6, lam=0.01, beta=1.0, seed=0):

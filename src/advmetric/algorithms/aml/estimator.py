@@ -176,23 +176,20 @@ class AML(MomentLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.t = t
-        self.prior = prior
-        self.reg = reg
-        self.n_components = n_components
-        self.rank = rank
-        self.pairs = pairs
-        self.average = average
-        self.solver = solver
-        self.adversary = adversary
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        super().__init__(
+            t=t,
+            prior=prior,
+            reg=reg,
+            n_components=n_components,
+            rank=rank,
+            pairs=pairs,
+            average=average,
+            preprocessor=preprocessor,
+            random_state=random_state,
+        )
+        self.alpha, self.beta, self.adversary = alpha, beta, adversary
+        self.solver, self.step_size = solver, step_size
+        self.max_iter, self.tol, self.verbose = max_iter, tol, verbose
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -35,11 +35,7 @@ def starting_point(mean: Evaluation, adversary: Adversary) -> Evaluation:
 
 
 def geodesic(
-    start: Evaluation,
-    *,
-    tol: float = 1e-5,
-    max_iter: int = 100,
-    monitor: Monitor | None = None,
+    start: Evaluation, *, tol: float = 1e-5, max_iter: int = 100, monitor: Monitor | None = None
 ) -> Result[Evaluation]:
     """Minimise D by truncated Newton steps along the SPD cone, from ``start``.
 
@@ -230,11 +226,7 @@ def projected_gradient(
 
 
 def alternating(
-    start: Evaluation,
-    *,
-    tol: float = 1e-5,
-    max_iter: int = 100,
-    monitor: Monitor | None = None,
+    start: Evaluation, *, tol: float = 1e-5, max_iter: int = 100, monitor: Monitor | None = None
 ) -> Result[Evaluation]:
     """Eq. 5: confusion and distinguishment in turn, each solved exactly.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.incremental import Gatherer
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import check_prior, prior_matrix
@@ -36,7 +36,7 @@ _Posed = tuple[Whitened, Candidates, float]
 """Whitened points, their first candidates, and the divisor of the features."""
 
 
-class NeighborAML(Gatherer):
+class NeighborAML(Gatherer, IterativeLearner):
     """Adversarial metric learning with a loss on neighbours, for k-NN classification.
 
     Minimises over positive definite M
@@ -88,12 +88,9 @@ class NeighborAML(Gatherer):
         Iterations at most, in all.
     tol : float, default=1e-2
         Stop when ‖M^{1/2}∇F M^{1/2}‖_F <= tol · F, or when no step lowers F any more (10 tol before the last refresh).
-    preprocessor : (n, d) array, optional
-        Points that index pairs refer to, for ``pair_distance`` and the like; NeighborAML learns from points.
-    random_state : int, RandomState or None
-        For the choice of anchors where not all points are.
-    verbose : int, default=0
-        1 logs each iteration.
+    preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`; ``random_state`` is for the choice of anchors where not all points are.
+        NeighborAML learns from points, so ``preprocessor`` is for ``pair_distance`` and the like.
 
     Attributes
     ----------
@@ -182,22 +179,13 @@ class NeighborAML(Gatherer):
         verbose: int = 0,
     ) -> None:
         self.loss = loss
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.t = t
-        self.reg = reg
-        self.prior = prior
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_impostors = n_impostors
-        self.n_refresh = n_refresh
-        self.n_anchors = n_anchors
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        self.alpha, self.beta, self.gamma = alpha, beta, gamma
+        self.t, self.reg, self.prior, self.n_components = t, reg, prior, n_components
+        self.n_neighbors, self.n_impostors = n_neighbors, n_impostors
+        self.n_refresh, self.n_anchors = n_refresh, n_anchors
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
 
     @property
     def _sizes(self) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.incremental import Gatherer
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import check_prior, prior_matrix
@@ -43,7 +43,7 @@ def _check_gamma(name: str, value: Any) -> None:
         Real(0.0)(name, value)
 
 
-class PairAML(Gatherer):
+class PairAML(Gatherer, IterativeLearner):
     """Adversarial metric learning with a logistic loss on pairs: convex, with a threshold and probabilities.
 
     Minimises over positive definite M and a threshold b
@@ -83,12 +83,8 @@ class PairAML(Gatherer):
         Iterations at most.
     tol : float, default=1e-5
         Stop when ‖M^{1/2}∇F M^{1/2}‖_F and the size of b ∂F/∂b are at most tol · F, or when no step lowers F any more.
-    preprocessor : (n, d) array, optional
-        Points that index pairs and index triplets refer to.
-    random_state : int, RandomState or None
-        For samplers that draw pairs.
-    verbose : int, default=0
-        1 logs each iteration.
+    preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`; index triplets refer to ``preprocessor``, too.
 
     Attributes
     ----------
@@ -171,19 +167,12 @@ class PairAML(Gatherer):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.t = t
-        self.reg = reg
-        self.prior = prior
-        self.n_components = n_components
-        self.pairs = pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        self.alpha, self.beta, self.gamma = alpha, beta, gamma
+        self.t, self.reg, self.prior = t, reg, prior
+        self.n_components, self.pairs = n_components, pairs
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> PairAML:
         """Learn the metric.

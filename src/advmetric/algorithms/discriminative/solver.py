@@ -20,14 +20,7 @@ _RESTARTS = 3
 
 
 def minimize(
-    problem: Problem,
-    L: Matrix,
-    b: float = 1.0,
-    *,
-    tol: float,
-    max_iter: int,
-    memory: int = 30,
-    monitor: Monitor | None = None,
+    problem: Problem, L: Matrix, b: float = 1.0, *, tol: float, max_iter: int, monitor: Monitor | None = None
 ) -> Result[Factor]:
     """Minimise F over (L, b) by L-BFGS; values never increase.
 
@@ -41,8 +34,6 @@ def minimize(
     tol : float
         Stop when the slope of F relative to F, in the affine-invariant norm, is at most this.
     max_iter : int
-    memory : int
-        Number of past steps that model the curvature.
     monitor : callable, optional
         Called with iteration, value and slope.
 
@@ -74,7 +65,7 @@ def minimize(
     objective: list[float] = []
     for _ in range(_RESTARTS):
         found = minimize_lbfgs(
-            function, x, stop, tol=tol, max_iter=max_iter - max(0, len(objective) - 1), memory=memory, monitor=monitor
+            function, x, stop, tol=tol, max_iter=max_iter - max(0, len(objective) - 1), monitor=monitor
         )
         objective += list(found.objective)[1 if objective else 0 :]
         lowered = found.objective[-1] < found.objective[0]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.optimize.result import make_monitor
 from advmetric.pairs.data import Samples
@@ -21,7 +21,7 @@ from .solver import DRMLProblem, minimise
 __all__ = ["DRML"]
 
 
-class DRML(MetricLearner):
+class DRML(IterativeLearner):
     """Joint Dimensionality Reduction and Metric Learning.
 
     Minimises over W (d, p) with orthonormal columns and positive definite M (p, p)
@@ -44,18 +44,11 @@ class DRML(MetricLearner):
         scatter); for large β far dissimilar pairs no longer count and W turns to where similar pairs agree.
     average : bool, default=True
         Average the loss over the pairs of each kind; False for plain sums, which lam then has to match.
-    pairs : "random", "balanced", "neighbors", "all", int or sampler, default="random"
-        With class labels, which pairs of points to learn from. "random" draws 1000 c (c - 1); "all" lists all
-        n(n - 1)/2.
     max_iter : int, default=1000
     tol : float, default=1e-5
         Stop when the Riemannian gradient's norm is at most tol times the objective.
-    preprocessor : (n, d) array, optional
-        Points that index pairs refer to.
-    random_state : int, RandomState or None
-        For samplers that draw pairs.
-    verbose : int, default=0
-        1 logs each iteration.
+    pairs, preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`, with pairs="random" by default; "all" lists all n(n - 1)/2 pairs.
 
     Attributes
     ----------
@@ -125,16 +118,11 @@ class DRML(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.lam = lam
-        self.beta = beta
-        self.average = average
-        self.pairs = pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        self.n_components, self.lam, self.beta = n_components, lam, beta
+        self.average, self.pairs = average, pairs
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
 
     def _learn(self, data: Samples, **extra: Any) -> Matrix:
         d = self.n_features_in_

@@ -111,12 +111,7 @@ class DRMLProblem:
 
 
 def minimise(
-    problem: DRMLProblem,
-    start: Point,
-    *,
-    tol: float = 1e-5,
-    max_iter: int = 1000,
-    monitor: Monitor | None = None,
+    problem: DRMLProblem, start: Point, *, tol: float = 1e-5, max_iter: int = 1000, monitor: Monitor | None = None
 ) -> Result[Point]:
     """Riemannian L-BFGS with a preconditioner and a weak-Wolfe line search; never increases the value.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.prior import check_prior, covariance_root, prior_matrix
 from advmetric.optimize.result import make_monitor
 from advmetric.pairs.bounds import bounded_pairs, check_bounds, check_percentiles
@@ -21,7 +21,7 @@ from .solvers import SOLVERS, evaluate
 __all__ = ["ITML"]
 
 
-class ITML(MetricLearner):
+class ITML(IterativeLearner):
     """Information-Theoretic Metric Learning.
 
     Minimises over positive definite M and slacks ξ
@@ -54,15 +54,9 @@ class ITML(MetricLearner):
     tol : float, default=1e-3
         For "lbfgs", stop when ‖M^{1/2}∇F M^{1/2}‖_F <= tol · F, F the objective; for "projections", when
         the multipliers change by less than tol in a sweep, relatively (the authors' rule).
-    pairs : "random", "balanced", "neighbors", "all", int or sampler, default="random"
-        With class labels, which pairs of points to learn from; "random" draws 1000 c (c - 1). "all"
-        lists every pair and is refused beyond 2000 points.
-    preprocessor : (n, d) array, optional
-        Points that index pairs refer to.
-    random_state : int, RandomState or None
-        For drawing pairs, and for the sample of distances behind the percentiles.
-    verbose : int, default=0
-        1 logs each iteration.
+    pairs, preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`, with pairs="random" by default; "all" lists every pair and is refused beyond
+        2000 points. The sample of distances behind the percentiles is drawn with ``random_state``, too.
 
     Attributes
     ----------
@@ -101,14 +95,10 @@ class ITML(MetricLearner):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> X, y = load_wine(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), ITML(gamma=0.01, random_state=0), KNeighborsClassifier(5))
-    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95)
-    True
+    >>> pairs = np.array([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])  # a similar and a dissimilar pair
+    >>> learner = ITML(gamma=1e4, bounds=(0.5, 2.0)).fit(pairs, [1, -1])
+    >>> (learner.pair_distance(pairs) ** 2).round(2).tolist()
+    [0.5, 2.0]
     """
 
     _constraints = {
@@ -136,17 +126,12 @@ class ITML(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.gamma = gamma
-        self.prior = prior
-        self.bounds = bounds
-        self.percentiles = percentiles
+        self.gamma, self.prior = gamma, prior
+        self.bounds, self.percentiles, self.pairs = bounds, percentiles, pairs
         self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.pairs = pairs
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
 
     def _learn(self, data: Samples, **extra: Any) -> Matrix:
         root = prior_root(self.prior, data)

@@ -66,12 +66,7 @@ def evaluate(problem: BoundedPairs, G: Matrix, gamma: float) -> Evaluation:
 
 
 def minimise(
-    problem: BoundedPairs,
-    gamma: float,
-    *,
-    tol: float = 1e-3,
-    max_iter: int = 1000,
-    monitor: Monitor | None = None,
+    problem: BoundedPairs, gamma: float, *, tol: float = 1e-3, max_iter: int = 1000, monitor: Monitor | None = None
 ) -> Result[Matrix]:
     """Minimise F by L-BFGS over G: directly to the optimum that the projections approach slowly.
 
@@ -93,12 +88,7 @@ def minimise(
 
 
 def projections(
-    problem: BoundedPairs,
-    gamma: float,
-    *,
-    tol: float = 1e-3,
-    max_iter: int = 1000,
-    monitor: Monitor | None = None,
+    problem: BoundedPairs, gamma: float, *, tol: float = 1e-3, max_iter: int = 1000, monitor: Monitor | None = None
 ) -> Result[Matrix]:
     """The authors' algorithm: cyclic Bregman projections onto one bound after another.
 

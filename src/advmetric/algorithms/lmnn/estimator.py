@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmetric.learners.base import ITERATION_CONSTRAINTS, MetricLearner
+from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.optimize.result import Result, make_monitor
 from advmetric.optimize.whitening import WhitenedPoints
@@ -27,7 +27,7 @@ def _check_init(name: str, value: Any) -> None:
         Choice("auto", "identity", "pca")(name, value)
 
 
-class LMNN(MetricLearner):
+class LMNN(IterativeLearner):
     """Large Margin Nearest Neighbours.
 
     Minimises over L, with k fixed target neighbours j of each point i (the nearest of its class) and
@@ -56,12 +56,9 @@ class LMNN(MetricLearner):
         Stop when the objective is within this part of itself of a lower bound from the dual problem
         (``gap_``), or when a hundred iterations lower it by less than tol/50. It is usually ten times
         closer to the optimum than the bound can tell.
-    preprocessor : None
-        LMNN learns from points; index pairs are for ``pair_distance`` and the like.
-    random_state : ignored
-        There is nothing random: kept for a common interface.
-    verbose : int, default=0
-        1 logs each search for impostors.
+    preprocessor, random_state, verbose
+        As for :class:`~advmetric.AML`; ``verbose=1`` logs each search for impostors. LMNN learns from points,
+        so ``preprocessor`` is for ``pair_distance`` and the like, and draws nothing, so ``random_state`` is ignored.
 
     Attributes
     ----------
@@ -133,15 +130,11 @@ class LMNN(MetricLearner):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.push = push
-        self.n_components = n_components
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+        self.n_neighbors, self.push = n_neighbors, push
+        self.n_components, self.init = n_components, init
+        super().__init__(
+            max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
+        )
 
     def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:
         X, scale = centred(data.X)

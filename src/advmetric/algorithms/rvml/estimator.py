@@ -109,10 +109,8 @@ class RVML(MetricLearner):
         ot_eta: float = 10.0,
         preprocessor: ArrayLike | None = None,
     ) -> None:
-        self.lam = lam
-        self.targets = targets
-        self.ot_reg = ot_reg
-        self.ot_eta = ot_eta
+        self.lam, self.targets = lam, targets
+        self.ot_reg, self.ot_eta = ot_reg, ot_eta
         self.preprocessor = preprocessor
 
     def _learn(self, data: LabelledPoints, **extra: Any) -> Matrix:

@@ -8,20 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from advmetric.cli.options import (
-    AsJson,
-    Data,
-    Decimal,
-    Delimiter,
-    Drop,
-    Label,
-    MetricFile,
-    NoHeader,
-    PairsColumn,
-    kind_of,
-    reading_of,
-)
+from advmetric.cli.options import AsJson, Data, Label, MetricFile, PairsColumn, kind_of, reads_tables
 from advmetric.cli.output import show, show_json
+from advmetric.io.contents import Reading
 from advmetric.io.samples import load_metric, read_pairs, read_points
 from advmetric.pairs.data import LabelledPoints, Samples
 from advmetric.workflows.judge import judge, rulers_beside
@@ -32,6 +21,7 @@ __all__ = ["evaluate", "show_scores"]
 HEADERS = {"error": "5-NN error", "roc_auc": "ROC AUC", "accuracy": "accuracy"}
 
 
+@reads_tables
 def evaluate(
     metric: MetricFile,
     data: Data,
@@ -41,10 +31,8 @@ def evaluate(
         Path | None,
         typer.Option("--train", metavar="FILE", help="Points to find neighbours among; pairs to set thresholds on."),
     ] = None,
-    drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
+    *,
+    reading: Reading,
     as_json: AsJson = False,
 ) -> None:
     """Measure a metric on labelled data, beside the Euclidean distance.
@@ -57,7 +45,6 @@ def evaluate(
     Two Euclidean distances are shown: of the raw features, and of features standardised by --train or else DATA.
     """
     kind, learned = kind_of(data, label, pairs), load_metric(metric)
-    reading = reading_of(drop, delimiter, decimal, no_header)
 
     def samples_of(path: Path) -> Samples:
         with stage(f"Reading {path}"):

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from advmetric.cli.options import (
-    Category,
-    Data,
-    Decimal,
-    Delimiter,
-    Drop,
-    Group,
-    Label,
-    MethodName,
-    Missing,
-    NoHeader,
-    PairsColumn,
-    Param,
-    Seed,
-    Standardize,
-    kind_of,
-    method_of,
-    reading_of,
-    wrong,
-)
-from advmetric.cli.output import check_output
+from advmetric.cli import options
+from advmetric.cli.output import new_output
 from advmetric.explorer.page import plotting_library, write_page
 from advmetric.explorer.view import make_view
-from advmetric.io.contents import PointFile
+from advmetric.io.contents import PointFile, Reading
 from advmetric.io.samples import read_pairs, read_points
-from advmetric.io.sources import STDIN, stem_of
+from advmetric.io.sources import STDIN
 from advmetric.workflows.parameters import parse_params
 from advmetric.workflows.stages import stage
 
@@ -42,29 +24,28 @@ from .fit import groups_of, samples_of
 __all__ = ["explore"]
 
 
+@options.reads_tables
 def explore(
-    data: Data,
-    label: Label = None,
-    pairs: PairsColumn = None,
-    method: MethodName = None,
+    data: options.Data,
+    label: options.Label = None,
+    pairs: options.PairsColumn = None,
+    method: options.MethodName = None,
     tune: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Cross-validate parameters in the training part.")
     ] = True,
-    param: Param = None,
+    param: options.Param = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="[default: name of DATA + .explore.html, here]")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the page if the file is there already.")] = False,
-    standardize: Standardize = True,
+    standardize: options.Standardize = True,
     test: Annotated[float, typer.Option("--test", metavar="SHARE", help="Held out, to look at and judge on.")] = 0.2,
-    seed: Seed = 0,
-    group: Group = None,
-    category: Category = None,
-    missing: Missing = "fill",
-    drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
+    seed: options.Seed = 0,
+    group: options.Group = None,
+    category: options.Category = None,
+    missing: options.Missing = "fill",
+    *,
+    reading: Reading,
 ) -> None:
     """Learn a metric and write one HTML page to look at it.
 
@@ -76,21 +57,14 @@ def explore(
     DATA and the way a metric is learned are as for `advmetric fit`, but the metric is not learned again on all rows:
     held-out ones stay so. Of more than 5000 points a random sample is shown. The page contains the rows it shows.
     """
-    chosen = method_of(method, given=not tune or bool(param))
+    chosen = options.method_of(method, given=not tune or bool(param))
     fixed = parse_params(chosen, param or [])
     if not 0.0 < test < 1.0:
-        wrong(f"{test} is not a share in (0, 1): the page shows held-out rows", "--test")
-    target = Path(f"{stem_of(data)}.explore.html") if out is None else out
-    if target == STDIN:
-        wrong("a page is written to a file", "--out")
-    check_output(target, suffixes=(".html", ".htm"), inputs=(data,))
-    if target.exists() and not force:
-        raise ValueError(f"{target} is there already: give --force to replace it, or another name with --out.")
+        options.wrong(f"{test} is not a share in (0, 1): the page shows held-out rows", "--test")
+    target = new_output(data, out, ".explore.html", action="a page is written", suffixes=(".html", ".htm"), force=force)
     plotting_library()  # before the work, if it is missing
-    kind = kind_of(data, label, pairs)
-    if kind not in chosen.supervision:
-        wrong(f"{chosen.name} learns from {' and '.join(chosen.supervision)}, not from {kind}", "--method")
-    reading = reading_of(drop, delimiter, decimal, no_header, group=group, categories=category, fill=missing == "fill")
+    kind = options.kind_for(chosen, data, label, pairs)
+    reading = replace(reading, group=group, categories=tuple(category or ()), fill=missing == "fill")
     with stage(f"Reading {data}"):
         file = (read_points if kind == "points" else read_pairs)(data, label if kind == "points" else pairs, reading)
     view = make_view(

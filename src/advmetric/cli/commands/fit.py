@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,31 +11,11 @@ import typer
 from numpy.typing import NDArray
 
 from advmetric.algorithms.registry import Method
-from advmetric.cli.options import (
-    AsJson,
-    Category,
-    Data,
-    Decimal,
-    Delimiter,
-    Drop,
-    Group,
-    Label,
-    MethodName,
-    Missing,
-    NoHeader,
-    PairsColumn,
-    Param,
-    Seed,
-    Standardize,
-    kind_of,
-    method_of,
-    reading_of,
-    wrong,
-)
-from advmetric.cli.output import check_output, show_json
+from advmetric.cli import options
+from advmetric.cli.output import new_output, show_json
 from advmetric.io.contents import PairFile, PointFile, Reading
 from advmetric.io.samples import read_pairs, read_points
-from advmetric.io.sources import NPZ, STDIN, stem_of
+from advmetric.io.sources import NPZ
 from advmetric.pairs.data import LabelledPoints, Samples
 from advmetric.workflows.fit import Fitted, check_classes, fit_samples
 from advmetric.workflows.parameters import parse_params
@@ -46,21 +27,22 @@ from .evaluate import show_scores
 __all__ = ["fit", "groups_of", "samples_of"]
 
 
+@options.reads_tables
 def fit(
-    data: Data,
-    label: Label = None,
-    pairs: PairsColumn = None,
-    method: MethodName = None,
+    data: options.Data,
+    label: options.Label = None,
+    pairs: options.PairsColumn = None,
+    method: options.MethodName = None,
     tune: Annotated[
         bool | None,
         typer.Option("--tune/--no-tune", help="Cross-validate parameters in the training part.  [default: tune]"),
     ] = None,
-    param: Param = None,
+    param: options.Param = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="[default: name of DATA + .metric.npz, here]")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the metric if the file is there already.")] = False,
-    standardize: Standardize = True,
+    standardize: options.Standardize = True,
     test: Annotated[
         float | None,
         typer.Option("--test", metavar="SHARE", help="Held out to evaluate; 0 for none.  [default: 0.2]"),
@@ -68,10 +50,10 @@ def fit(
     refit: Annotated[
         bool, typer.Option("--refit/--no-refit", help="Save a metric fitted again on all rows, or the evaluated one.")
     ] = True,
-    seed: Seed = 0,
-    group: Group = None,
-    category: Category = None,
-    missing: Missing = "fill",
+    seed: options.Seed = 0,
+    group: options.Group = None,
+    category: options.Category = None,
+    missing: options.Missing = "fill",
     chunk_rows: Annotated[
         int | None,
         typer.Option(
@@ -81,11 +63,9 @@ def fit(
             help="Read DATA in parts of N rows, without loading it: --no-tune --test 0.",
         ),
     ] = None,
-    drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
-    as_json: AsJson = False,
+    *,
+    reading: Reading,
+    as_json: options.AsJson = False,
 ) -> None:
     """Learn a metric, compare it with Euclidean on held-out rows, save it.
 
@@ -115,29 +95,22 @@ def fit(
     that probabilities are calibrated in are others. A table with categories or missing values is read a second time.
     """
     given = tune is False or bool(param) or chunk_rows is not None
-    chosen = method_of(method, given=given)
+    chosen = options.method_of(method, given=given)
     fixed = parse_params(chosen, param or [])
     if chunk_rows is not None:
         check_streamable(chosen, fixed)
         if tune or test:
             why = "the rows are read once and not kept: split the file, and use `advmetric evaluate`"
-            wrong(f"not with --chunk-rows, {why}", "--tune" if tune else "--test")
+            options.wrong(f"not with --chunk-rows, {why}", "--tune" if tune else "--test")
     share = 0.2 if test is None else test
     if not 0.0 <= share < 1.0:
-        wrong(f"{share} is not a share in [0, 1)", "--test")
+        options.wrong(f"{share} is not a share in [0, 1)", "--test")
     if group is not None and chunk_rows is not None:
-        wrong("not with --chunk-rows, which splits nothing", "--group")
-    target = Path(f"{stem_of(data)}.metric.npz") if out is None else out
-    if target == STDIN:
-        wrong("a metric is saved to a file", "--out")
-    check_output(target, suffixes=NPZ, inputs=(data,))
-    if target.exists() and not force:
-        raise ValueError(f"{target} is there already: give --force to replace it, or another name with --out.")
-    kind = kind_of(data, label, pairs)
-    if kind not in chosen.supervision:
-        wrong(f"{chosen.name} learns from {' and '.join(chosen.supervision)}, not from {kind}", "--method")
+        options.wrong("not with --chunk-rows, which splits nothing", "--group")
+    target = new_output(data, out, ".metric.npz", action="a metric is saved", suffixes=NPZ, force=force)
+    kind = options.kind_for(chosen, data, label, pairs)
     column = label if kind == "points" else pairs
-    reading = reading_of(drop, delimiter, decimal, no_header, group=group, categories=category, fill=missing == "fill")
+    reading = replace(reading, group=group, categories=tuple(category or ()), fill=missing == "fill")
     if chunk_rows is not None:
         result = fit_stream(
             chosen, fixed, data, kind, column, rows=chunk_rows, standardize=standardize, seed=seed, how=reading

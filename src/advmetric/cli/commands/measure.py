@@ -9,18 +9,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.cli.options import (
-    Data,
-    Decimal,
-    Delimiter,
-    Drop,
-    Label,
-    MetricFile,
-    NoHeader,
-    reading_of,
-    wrong,
-)
+from advmetric.cli.options import Data, Label, MetricFile, Out, reads_tables, wrong
 from advmetric.cli.output import SUFFIXES, check_output, give_back, merged
+from advmetric.io.contents import Reading
 from advmetric.io.samples import load_metric, read_pairs, read_points, row_of_values
 from advmetric.io.sources import is_npz
 from advmetric.metric.mahalanobis import Mahalanobis
@@ -28,21 +19,9 @@ from advmetric.utils.typing import Vector
 
 __all__ = ["distance", "transform"]
 
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.  [default: CSV on stdout, as -]")
-]
 
-
-def transform(
-    metric: MetricFile,
-    data: Data,
-    out: Out = None,
-    label: Label = None,
-    drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
-) -> None:
+@reads_tables
+def transform(metric: MetricFile, data: Data, out: Out = None, label: Label = None, *, reading: Reading) -> None:
     """Embed points: there the Euclidean distance is the learned one.
 
     DATA is raw, as for `fit`. Columns are found by the names that the metric keeps; the others (label, id) are
@@ -52,7 +31,7 @@ def transform(
     """
     check_output(out, suffixes=SUFFIXES, inputs=(metric, data))
     learned = load_metric(metric)
-    points = read_points(data, label, reading_of(drop, delimiter, decimal, no_header), metric=learned)
+    points = read_points(data, label, reading, metric=learned)
     Z = learned.transform(points.X)
     kept = dict(points.others)
     if out is not None and is_npz(out):
@@ -64,6 +43,7 @@ def transform(
     give_back(columns, out, f"{len(Z)} points in {Z.shape[1]} dimensions.")
 
 
+@reads_tables
 def distance(
     metric: MetricFile,
     data: Annotated[
@@ -73,10 +53,8 @@ def distance(
     b: Annotated[str | None, typer.Option("--b", metavar="ROW", help="Row number, or values without a file.")] = None,
     out: Out = None,
     label: Label = None,
-    drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Distances of pairs, with decisions if the metric has a threshold.
 
@@ -94,7 +72,7 @@ def distance(
     if a is not None and out is not None:
         wrong("it is for files of pairs; one distance is printed", "--out")
     check_output(out, suffixes=SUFFIXES, inputs=(metric, data))
-    learned, reading = load_metric(metric), reading_of(drop, delimiter, decimal, no_header)
+    learned = load_metric(metric)
     if a is not None and b is not None:
         if data is None:
             ends = [_values(text, option, learned) for text, option in ((a, "--a"), (b, "--b"))]

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.cli.options import Decimal, Delimiter, Drop, Label, MetricFile, NoHeader, reading_of, wrong
+from advmetric.cli.options import Label, MetricFile, Out, reads_tables, wrong
 from advmetric.cli.output import SUFFIXES, check_output, give_back, merged
 from advmetric.io.contents import Reading
 from advmetric.io.samples import load_metric, read_pairs, read_points
@@ -19,6 +19,7 @@ from advmetric.pairs.data import Pairs
 __all__ = ["verify"]
 
 
+@reads_tables
 def verify(
     metric: MetricFile,
     first: Annotated[Path, typer.Argument(metavar="PAIRS|FIRST", help="A file of pairs, or of points.")],
@@ -31,14 +32,10 @@ def verify(
     probability: Annotated[
         float | None, typer.Option("--probability", min=0.0, max=1.0, help="Call a pair the same from this one on.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.  [default: CSV on stdout, as -]")
-    ] = None,
+    out: Out = None,
     label: Label = None,
-    drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Same or different? Distance, decision and probability for each pair.
 
@@ -50,7 +47,7 @@ def verify(
     if threshold is not None and probability is not None:
         wrong("give one of the two", "--threshold / --probability")
     check_output(out, suffixes=SUFFIXES, inputs=(metric, first, second))
-    learned, reading = load_metric(metric), reading_of(drop, delimiter, decimal, no_header)
+    learned = load_metric(metric)
     if probability is not None and learned.calibration is None:
         wrong(f"{metric} has no probabilities: fit it on pairs", "--probability")
     if second is None:

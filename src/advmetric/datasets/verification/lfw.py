@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from .archive import labelled_pairs, read_faces
 from .images import Grey, grey, open_image
 from .pairfile import read_pairs, scan_people
-from .sets import Development, Indices, VerificationSet, share_nothing
+from .sets import Development, LabelledFolds, VerificationSet
 
 FILES = ("lfw.npz", "lfw_home")
 """What is looked for in the data home, in this order."""
@@ -81,21 +81,6 @@ def read_face(path: Path) -> Grey:
     return grey(face.resize((WIDTH, HEIGHT)))
 
 
-def _assemble(
-    X: Grey, identities: NDArray, view2: tuple[Indices, Indices, Indices], view1: Development, source: str
-) -> VerificationSet:
-    pairs, labels, folds = view2
-    return VerificationSet(
-        name="lfw",
-        X=X,
-        pairs=pairs,
-        labels=labels,
-        folds=folds,
-        identities=identities,
-        development=view1,
-        disjoint=share_nothing(identities, pairs, folds),
-        source=source,
-        licence=LICENCE,
-        citation=CITATION,
-        note=NOTE,
-    )
+def _assemble(X: Grey, identities: NDArray, view2: LabelledFolds, view1: Development, source: str) -> VerificationSet:
+    about = {"source": source, "licence": LICENCE, "citation": CITATION, "note": NOTE}
+    return VerificationSet.of_identities("lfw", X, identities, view2, development=view1, **about)

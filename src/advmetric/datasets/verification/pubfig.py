@@ -11,7 +11,7 @@ from .archive import read_faces
 from .draw import balanced_pairs, disjoint_pairs
 from .images import Grey, grey, open_image
 from .pairfile import read_pairs, scan_people
-from .sets import Indices, VerificationSet, check_folds, share_nothing
+from .sets import Indices, LabelledFolds, VerificationSet, check_folds, share_nothing
 
 FILES = ("pubfig83.npz", "pubfig83", "pubfig")
 """What is looked for in the data home, in this order."""
@@ -25,7 +25,6 @@ CITATION = (
 )
 
 Protocol = Literal["disjoint", "ordered"]
-LabelledFolds = tuple[Indices, Indices, Indices]
 
 
 def load_pubfig(
@@ -75,20 +74,10 @@ def load_pubfig(
     # Last, so that a mistake in the pairs does not wait for thousands of images.
     if files:
         X = _read_faces(files)
-    return VerificationSet(
-        name="pubfig",
-        X=X,
-        pairs=pairs,
-        labels=labels,
-        folds=folds,
-        identities=identities,
-        development=None,
-        disjoint=share_nothing(identities, pairs, folds),
-        source=source,
-        licence=LICENCE,
-        citation=CITATION,
-        note=note,
-        test_fold=1 if protocol == "ordered" else None,
+    about = {"source": source, "licence": LICENCE, "citation": CITATION, "note": note}
+    test_fold = 1 if protocol == "ordered" else None
+    return VerificationSet.of_identities(
+        "pubfig", X, identities, (pairs, labels, folds), development=None, test_fold=test_fold, **about
     )
 
 

@@ -1,12 +1,17 @@
 """`VerificationSet`: images or features, labelled pairs of them, and who may be trained on when what is tested."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Indices = NDArray[np.int64]
+LabelledFolds = tuple[Indices, Indices, Indices]
+"""Pairs, their labels and their folds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +84,15 @@ class VerificationSet:
             view = self.development
             check_pairs(view.train_pairs, view.train_labels, n, self.identities, f"{place}, development training")
             check_pairs(view.test_pairs, view.test_labels, n, self.identities, f"{place}, development test")
+
+    @classmethod
+    def of_identities(
+        cls, name: str, X: NDArray, identities: NDArray, labelled: LabelledFolds, **others: Any
+    ) -> VerificationSet:
+        """Return a set of (pairs, labels, folds) that is ``disjoint`` if the identities say so."""
+        pairs, labels, folds = labelled
+        disjoint = share_nothing(identities, pairs, folds)
+        return cls(name, X, pairs, labels, folds, identities, disjoint=disjoint, **others)
 
     @property
     def is_images(self) -> bool:

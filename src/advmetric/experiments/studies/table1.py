@@ -14,7 +14,16 @@ from advmetric.datasets import list_datasets, load_dataset
 from advmetric.experiments.engine.plan import PROFILES, Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
-from advmetric.experiments.protocol import ALL, NCA_ROWS, contenders, fit_tuned, knn_error, set_names, split_of
+from advmetric.experiments.protocol import (
+    ALL,
+    NCA_ROWS,
+    contenders,
+    fit_tuned,
+    knn_error,
+    reason_missing,
+    set_names,
+    split_of,
+)
 from advmetric.experiments.report.comparison import LEVEL, Comparison
 from advmetric.experiments.report.content import Bullets, Cell, Drawing, Heading, Paragraph, Table, mean_and_sd
 from advmetric.experiments.report.drawing import subplots
@@ -44,13 +53,11 @@ def available(
             if bundled_only:
                 missing[name] = "not bundled: left out of the quick run"
                 break
-            try:
-                load_dataset(candidate, data_home=data_home)
-            except (FileNotFoundError, ValueError, OSError) as error:
-                missing[name] = str(error).splitlines()[0]
-            else:
+            why = reason_missing(load_dataset, candidate, data_home)
+            if why is None:
                 found.append(candidate)
                 break
+            missing[name] = why
     return found, {name: why for name, why in missing.items() if name not in found}
 
 

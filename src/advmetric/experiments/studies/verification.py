@@ -28,7 +28,7 @@ from advmetric.evaluation.significance import p_values_against_best
 from advmetric.experiments.engine.plan import PROFILES, Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
-from advmetric.experiments.protocol import WIDE, contenders
+from advmetric.experiments.protocol import WIDE, contenders, reason_missing
 from advmetric.experiments.report.comparison import LEVEL
 from advmetric.experiments.report.content import (
     Cell,
@@ -111,15 +111,9 @@ def missing(plan: Plan) -> list[str]:
 
 def available(names: Sequence[str], data_home: Path | None) -> tuple[list[str], dict[str, str]]:
     """Return the sets that can be loaded here, and why the others cannot."""
-    found, absent = [], {}
-    for name in names:
-        try:
-            load_verification(name, data_home=data_home)
-        except (OSError, ValueError, ImportError) as error:
-            absent[name] = str(error).splitlines()[0]
-        else:
-            found.append(name)
-    return found, absent
+    reasons = {name: reason_missing(load_verification, name, data_home) for name in names}
+    absent = {name: why for name, why in reasons.items() if why is not None}
+    return [name for name in names if name not in absent], absent
 
 
 def applies(method: Method, name: str) -> bool:

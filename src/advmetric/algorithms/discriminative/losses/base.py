@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from advmetric.utils.typing import Matrix, Vector
 
-__all__ = ["Loss", "LossValue", "gathered", "softplus", "spread"]
+__all__ = ["Loss", "LossValue", "NeighborLoss", "gathered", "softplus", "spread"]
 
 
 class LossValue(NamedTuple):
@@ -36,6 +37,26 @@ class Loss(Protocol):
     def __call__(self, near: Vector, far: Vector, b: float = 0.0) -> LossValue:
         """Evaluate at squared distances ``near`` of similar and ``far`` of dissimilar pairs and at the threshold b."""
         ...
+
+
+@dataclass(frozen=True)
+class NeighborLoss:
+    """What the losses of m points i share: candidates S_i of the same class and D_i of other classes.
+
+    Parameters
+    ----------
+    similar : (m, k_s) boolean array
+        Which of the places of S_i are taken; ``near`` has their squared distances, row by row.
+    dissimilar : (m, k_d) boolean array
+        The same for D_i and ``far``.
+    total : int, optional
+        What the mean is over, where the terms of these points are a part of it.
+    """
+
+    has_threshold: ClassVar[bool] = False
+    similar: NDArray[np.bool_]
+    dissimilar: NDArray[np.bool_]
+    total: int | None = None
 
 
 def softplus(z: Vector) -> tuple[Vector, Vector]:

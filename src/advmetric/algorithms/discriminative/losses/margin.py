@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advmetric.utils.typing import Vector
 
-from .base import LossValue, gathered, spread
+from .base import LossValue, NeighborLoss, gathered, spread
 
 __all__ = ["Margin"]
 
@@ -19,31 +18,18 @@ _MOST_FACTORS = 1000
 
 
 @dataclass(frozen=True)
-class Margin:
+class Margin(NeighborLoss):
     """Mean over i, j ∈ S_i, l ∈ D_i of ℓ(d_ij² - d_il² + 1), ℓ(z) = log(1 + eᶻ).
 
     Point i should be nearer to its candidates S_i of the same class than to its candidates D_i of other classes, by a
-    margin of 1. Convex in the squared distances. O(m k_s k_d) time for m points, by blocks; O(m (k_s + k_d)) memory.
-
-    Parameters
-    ----------
-    similar : (m, k_s) boolean array
-        Which of the places of S_i are taken; ``near`` has their squared distances, row by row.
-    dissimilar : (m, k_d) boolean array
-        The same for D_i and ``far``.
-    total : int, optional
-        Number of triplets that the mean is over, where those of these points are a part of them.
+    margin of 1; ``total`` counts triplets. Convex in the squared distances. O(m k_s k_d) time for m
+    points, by blocks; O(m (k_s + k_d)) memory.
 
     References
     ----------
     K. Weinberger, L. Saul. Distance Metric Learning for Large Margin Nearest Neighbor Classification. JMLR 2009
     (with a hinge and a second term that pulls S_i).
     """
-
-    has_threshold: ClassVar[bool] = False
-    similar: NDArray[np.bool_]
-    dissimilar: NDArray[np.bool_]
-    total: int | None = None
 
     @property
     def count(self) -> int:

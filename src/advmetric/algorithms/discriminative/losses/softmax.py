@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advmetric.utils.typing import Matrix, Vector
 
-from .base import LossValue, gathered, softplus, spread
+from .base import LossValue, NeighborLoss, gathered, softplus, spread
 
 __all__ = ["Softmax"]
 
 
 @dataclass(frozen=True)
-class Softmax:
+class Softmax(NeighborLoss):
     """-mean_i log( Σ_{j ∈ S_i} exp(-d_ij²) / Σ_{j ∈ S_i ∪ D_i} exp(-d_ij²) ).
 
     The probability that a random neighbour of point i, drawn from its candidates S_i (same class) and D_i (other
-    classes) with probabilities that fall with the distance, is of its class. Points without S_i do not count. Not
-    convex in the squared distances. O(m (k_s + k_d)) time and memory for m points.
-
-    Parameters
-    ----------
-    similar : (m, k_s) boolean array
-        Which of the places of S_i are taken; ``near`` has their squared distances, row by row.
-    dissimilar : (m, k_d) boolean array
-        The same for D_i and ``far``.
-    total : int, optional
-        Number of points that the mean is over, where these are a part of them.
+    classes) with probabilities that fall with the distance, is of its class. Points without S_i do not count;
+    ``total`` counts points. Not convex in the squared distances. O(m (k_s + k_d)) time and memory for m points.
 
     References
     ----------
     J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov. Neighbourhood Components Analysis. NIPS 2004 (with all points
     as candidates, and the probability instead of its logarithm).
     """
-
-    has_threshold: ClassVar[bool] = False
-    similar: NDArray[np.bool_]
-    dissimilar: NDArray[np.bool_]
-    total: int | None = None
 
     @property
     def count(self) -> int:
