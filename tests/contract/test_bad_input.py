@@ -16,11 +16,6 @@ def raises(message, kind=ValueError):
     return pytest.raises(kind, match=re.escape(message))
 
 
-@pytest.fixture
-def fitted(pair_learner, vehicle):
-    return pair_learner.fit(vehicle.formed, vehicle.kinds)
-
-
 QUESTIONS_ON_PAIRS = ("pair_distance", "pair_score", "decision_function", "predict")
 
 
@@ -56,16 +51,16 @@ def test_the_missing_values_of_breast_cancer_are_refused_with_the_row(learner):
 
 
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "inf")])
-def test_a_flawed_pair_is_named_by_pair_point_and_feature(fitted, vehicle, value, name):
+def test_a_flawed_pair_is_named_by_pair_point_and_feature(fitted_on_pairs, vehicle, value, name):
     pairs = vehicle.formed.copy()
     pairs[11, 1, 4] = value
     message = f"Input pairs contains {name} at pair 11, point 1, feature 4 (1 pairs affected)"
     for method in QUESTIONS_ON_PAIRS:
         with raises(message):
-            getattr(fitted, method)(pairs)
+            getattr(fitted_on_pairs, method)(pairs)
     for method in ("fit", "calibrate_threshold"):
         with raises(message):
-            getattr(fitted, method)(pairs, vehicle.kinds)
+            getattr(fitted_on_pairs, method)(pairs, vehicle.kinds)
 
 
 def test_a_flawed_preprocessor_is_named(pair_learner, vehicle):
@@ -114,10 +109,10 @@ def test_pairs_of_the_wrong_shape_are_refused(pair_learner, shape):
         pair_learner.fit(np.zeros(shape), np.ones(shape[0]))
 
 
-def test_row_numbers_without_a_preprocessor_are_refused_with_advice(fitted, vehicle):
+def test_row_numbers_without_a_preprocessor_are_refused_with_advice(fitted_on_pairs, vehicle):
     for method in QUESTIONS_ON_PAIRS:
         with raises("set preprocessor to the points"):
-            getattr(fitted, method)(vehicle.indices)
+            getattr(fitted_on_pairs, method)(vehicle.indices)
 
 
 @pytest.mark.parametrize("dtype", [object, str])
@@ -133,16 +128,16 @@ def test_text_among_the_points_is_named_by_row_and_column(learner, vehicle, dtyp
         learner.fit(vehicle.X, vehicle.y).transform(X)
 
 
-def test_text_among_the_pairs_is_named(fitted, vehicle):
+def test_text_among_the_pairs_is_named(fitted_on_pairs, vehicle):
     pairs = vehicle.formed.astype(object)
     pairs[3, 0, 1] = "red"
     for method in QUESTIONS_ON_PAIRS:
         with raises("pairs has the text red at pair 3, point 0, feature 1"):
-            getattr(fitted, method)(pairs)
+            getattr(fitted_on_pairs, method)(pairs)
     with raises("pairs has the text red at pair 3, point 0, feature 1"):
-        clone(fitted).fit(pairs, vehicle.kinds)
+        clone(fitted_on_pairs).fit(pairs, vehicle.kinds)
     with raises("preprocessor has the text red at row 0, column 0"):
-        clone(fitted).set_params(preprocessor=[["red", 1.0]]).fit(vehicle.indices, vehicle.kinds)
+        clone(fitted_on_pairs).set_params(preprocessor=[["red", 1.0]]).fit(vehicle.indices, vehicle.kinds)
 
 
 def test_objects_complex_numbers_and_sparse_matrices_are_refused(learner, vehicle):
@@ -213,11 +208,11 @@ def test_zero_one_labels_of_pairs_are_refused(pair_learner, vehicle):
 
 
 @pytest.mark.parametrize(("label", "missing"), [(1, "dissimilar pair (label -1)"), (-1, "similar pair (label +1)")])
-def test_pairs_of_one_kind_are_refused(fitted, vehicle, label, missing):
+def test_pairs_of_one_kind_are_refused(fitted_on_pairs, vehicle, label, missing):
     y = np.full(len(vehicle.kinds), label)
     for method in ("fit", "calibrate_threshold"):
         with raises(f"y has no {missing}; pairs of both kinds are needed"):
-            getattr(fitted, method)(vehicle.formed, y)
+            getattr(fitted_on_pairs, method)(vehicle.formed, y)
 
 
 def test_a_single_class_is_refused(learner, vehicle):
@@ -290,23 +285,23 @@ def test_labels_of_the_wrong_length_are_refused(learner, vehicle):
         learner.score(vehicle.X, vehicle.y[:-1])
 
 
-def test_labels_of_pairs_of_the_wrong_length_are_refused(fitted, vehicle):
+def test_labels_of_pairs_of_the_wrong_length_are_refused(fitted_on_pairs, vehicle):
     for method in ("fit", "calibrate_threshold"):
         with raises("y has 399 labels for 400 pairs"):
-            getattr(fitted, method)(vehicle.formed, vehicle.kinds[:-1])
+            getattr(fitted_on_pairs, method)(vehicle.formed, vehicle.kinds[:-1])
 
 
-def test_missing_labels_are_refused(fitted, vehicle):
+def test_missing_labels_are_refused(fitted_on_pairs, vehicle):
     with raises("requires y to be passed, but the target y is None"):
-        clone(fitted).fit(vehicle.formed, None)
+        clone(fitted_on_pairs).fit(vehicle.formed, None)
     for method in ("score", "calibrate_threshold"):
         with raises("these pairs have no labels; pass y"):
-            getattr(fitted, method)(vehicle.formed, None)
+            getattr(fitted_on_pairs, method)(vehicle.formed, None)
 
 
-def test_labels_in_two_columns_are_refused(fitted, vehicle):
+def test_labels_in_two_columns_are_refused(fitted_on_pairs, vehicle):
     with raises("y should be a 1d array"):
-        fitted.fit(vehicle.formed, np.column_stack([vehicle.kinds] * 2))
+        fitted_on_pairs.fit(vehicle.formed, np.column_stack([vehicle.kinds] * 2))
 
 
 # --- index pairs ----------------------------------------------------------------------------------------
@@ -349,19 +344,19 @@ def test_a_preprocessor_of_the_wrong_shape_is_refused(pair_learner, vehicle):
 # --- at prediction --------------------------------------------------------------------------------------
 
 
-def test_another_number_of_features_is_refused(fitted, vehicle):
-    name = type(fitted).__name__
+def test_another_number_of_features_is_refused(fitted_on_pairs, vehicle):
+    name = type(fitted_on_pairs).__name__
     for method in QUESTIONS_ON_PAIRS:
         with raises(f"pairs have 17 features, but {name} is expecting 18 features"):
-            getattr(fitted, method)(vehicle.formed[:, :, :17])
+            getattr(fitted_on_pairs, method)(vehicle.formed[:, :, :17])
     for method in ("score", "calibrate_threshold"):
         with raises(f"pairs have 17 features, but {name} is expecting 18 features"):
-            getattr(fitted, method)(vehicle.formed[:, :, :17], vehicle.kinds)
+            getattr(fitted_on_pairs, method)(vehicle.formed[:, :, :17], vehicle.kinds)
     with raises(f"X has 17 features, but {name} is expecting 18 features as input"):
-        fitted.transform(vehicle.X[:, :17])
-    fitted.set_params(preprocessor=vehicle.X[:, :17])
+        fitted_on_pairs.transform(vehicle.X[:, :17])
+    fitted_on_pairs.set_params(preprocessor=vehicle.X[:, :17])
     with raises(f"pairs have 17 features, but {name} is expecting 18 features"):
-        fitted.predict(vehicle.indices)
+        fitted_on_pairs.predict(vehicle.indices)
 
 
 def test_an_unfitted_learner_says_so(learner, vehicle):
@@ -390,33 +385,33 @@ def test_adversarial_pairs_of_an_unfitted_learner_are_refused(vehicle):
 
 
 @pytest.mark.parametrize("threshold", [np.nan, np.inf])
-def test_a_threshold_must_be_finite(fitted, threshold):
+def test_a_threshold_must_be_finite(fitted_on_pairs, threshold):
     with raises(f"threshold={threshold!r} must be a finite number"):
-        fitted.set_threshold(threshold)
+        fitted_on_pairs.set_threshold(threshold)
 
 
 @pytest.mark.parametrize("threshold", ["far", None, [1.0]])
-def test_a_threshold_must_be_a_number(fitted, threshold):
+def test_a_threshold_must_be_a_number(fitted_on_pairs, threshold):
     with raises(f"threshold must be a number, got {threshold!r}", TypeError):
-        fitted.set_threshold(threshold)
+        fitted_on_pairs.set_threshold(threshold)
 
 
-def test_bad_ways_to_calibrate_are_refused_and_change_nothing(fitted, vehicle):
-    before = fitted.threshold_
+def test_bad_ways_to_calibrate_are_refused_and_change_nothing(fitted_on_pairs, vehicle):
+    before = fitted_on_pairs.threshold_
     with raises("strategy='youden' is not known; use one of 'accuracy', 'f_beta', 'max_tpr', 'max_tnr'"):
-        fitted.calibrate_threshold(vehicle.formed, vehicle.kinds, "youden")
+        fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "youden")
     with raises("strategy='max_tpr' needs min_rate in [0, 1], got None"):
-        fitted.calibrate_threshold(vehicle.formed, vehicle.kinds, "max_tpr")
+        fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "max_tpr")
     with raises("beta=-1.0 must be a finite number >= 0"):
-        fitted.calibrate_threshold(vehicle.formed, vehicle.kinds, "f_beta", beta=-1.0)
-    assert fitted.threshold_ == before
+        fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "f_beta", beta=-1.0)
+    assert fitted_on_pairs.threshold_ == before
 
 
-def test_a_refused_fit_leaves_the_old_metric_and_threshold(fitted, vehicle):
-    before = fitted.predict(vehicle.formed)
+def test_a_refused_fit_leaves_the_old_metric_and_threshold(fitted_on_pairs, vehicle):
+    before = fitted_on_pairs.predict(vehicle.formed)
     with raises("y has no similar pair"):
-        fitted.fit(vehicle.formed, -np.ones(400))
-    np.testing.assert_array_equal(fitted.predict(vehicle.formed), before)
+        fitted_on_pairs.fit(vehicle.formed, -np.ones(400))
+    np.testing.assert_array_equal(fitted_on_pairs.predict(vehicle.formed), before)
 
 
 # --- parameters -----------------------------------------------------------------------------------------

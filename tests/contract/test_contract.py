@@ -156,31 +156,29 @@ def test_the_distance_of_a_point_to_itself_is_exactly_zero(learner):
     assert all(metric(x, x.copy()) == 0.0 for x in X[:50])
 
 
-def test_distances_of_index_pairs_are_those_of_formed_pairs(pair_learner, vehicle):
-    pair_learner.fit(vehicle.formed, vehicle.kinds)
-    formed = pair_learner.pair_distance(vehicle.formed)
-    pair_learner.set_params(preprocessor=vehicle.X)
-    np.testing.assert_allclose(pair_learner.pair_distance(vehicle.indices), formed, rtol=1e-13)
-    np.testing.assert_allclose(pair_learner.pair_distance(vehicle.formed), formed, rtol=0)
+def test_distances_of_index_pairs_are_those_of_formed_pairs(fitted_on_pairs, vehicle):
+    formed = fitted_on_pairs.pair_distance(vehicle.formed)
+    fitted_on_pairs.set_params(preprocessor=vehicle.X)
+    np.testing.assert_allclose(fitted_on_pairs.pair_distance(vehicle.indices), formed, rtol=1e-13)
+    np.testing.assert_allclose(fitted_on_pairs.pair_distance(vehicle.formed), formed, rtol=0)
 
 
-def test_everything_follows_from_components(pair_learner, vehicle):
+def test_everything_follows_from_components(fitted_on_pairs, vehicle):
     """Nothing is cached beside components_: replace it and every answer changes accordingly."""
-    pair_learner.fit(vehicle.formed, vehicle.kinds)
-    before = pair_learner.pair_distance(vehicle.formed)
-    threshold = pair_learner.threshold_
-    pair_learner.components_ = L = np.diag(np.arange(1.0, 19.0))[:7]
+    before = fitted_on_pairs.pair_distance(vehicle.formed)
+    threshold = fitted_on_pairs.threshold_
+    fitted_on_pairs.components_ = L = np.diag(np.arange(1.0, 19.0))[:7]
     after = np.linalg.norm((vehicle.formed[:, 0] - vehicle.formed[:, 1]) @ L.T, axis=1)
     assert not np.allclose(before, after)
-    np.testing.assert_allclose(pair_learner.pair_distance(vehicle.formed), after)
-    np.testing.assert_allclose(pair_learner.pair_score(vehicle.formed), -after)
-    np.testing.assert_allclose(pair_learner.decision_function(vehicle.formed), threshold - after)
-    np.testing.assert_array_equal(pair_learner.predict(vehicle.formed), np.where(after <= threshold, 1, -1))
-    assert pair_learner.score(vehicle.formed, vehicle.kinds) == pytest.approx(roc_auc_score(vehicle.kinds, -after))
-    np.testing.assert_allclose(pair_learner.transform(vehicle.X), vehicle.X @ L.T)
-    np.testing.assert_allclose(pair_learner.get_mahalanobis_matrix(), L.T @ L)
-    np.testing.assert_array_equal(pair_learner.get_metric().components, L)
-    assert len(pair_learner.get_feature_names_out()) == 7
+    np.testing.assert_allclose(fitted_on_pairs.pair_distance(vehicle.formed), after)
+    np.testing.assert_allclose(fitted_on_pairs.pair_score(vehicle.formed), -after)
+    np.testing.assert_allclose(fitted_on_pairs.decision_function(vehicle.formed), threshold - after)
+    np.testing.assert_array_equal(fitted_on_pairs.predict(vehicle.formed), np.where(after <= threshold, 1, -1))
+    assert fitted_on_pairs.score(vehicle.formed, vehicle.kinds) == pytest.approx(roc_auc_score(vehicle.kinds, -after))
+    np.testing.assert_allclose(fitted_on_pairs.transform(vehicle.X), vehicle.X @ L.T)
+    np.testing.assert_allclose(fitted_on_pairs.get_mahalanobis_matrix(), L.T @ L)
+    np.testing.assert_array_equal(fitted_on_pairs.get_metric().components, L)
+    assert len(fitted_on_pairs.get_feature_names_out()) == 7
 
 
 def test_get_metric_carries_the_threshold_and_the_names(point_learner, vehicle):
@@ -195,15 +193,14 @@ def test_get_metric_carries_the_threshold_and_the_names(point_learner, vehicle):
 # --- decisions ------------------------------------------------------------------------------------------
 
 
-def test_the_sign_of_the_decision_function_agrees_with_predict(pair_learner, vehicle):
-    pair_learner.fit(vehicle.formed, vehicle.kinds)
-    decisions, predicted = pair_learner.decision_function(vehicle.formed), pair_learner.predict(vehicle.formed)
+def test_the_sign_of_the_decision_function_agrees_with_predict(fitted_on_pairs, vehicle):
+    decisions, predicted = fitted_on_pairs.decision_function(vehicle.formed), fitted_on_pairs.predict(vehicle.formed)
     np.testing.assert_array_equal(predicted, np.where(decisions >= 0, 1, -1))
-    np.testing.assert_allclose(decisions, pair_learner.threshold_ - pair_learner.pair_distance(vehicle.formed))
+    np.testing.assert_allclose(decisions, fitted_on_pairs.threshold_ - fitted_on_pairs.pair_distance(vehicle.formed))
     assert set(predicted) == {-1, 1}
     # A pair right at the threshold is similar.
-    pair_learner.set_threshold(pair_learner.pair_distance(vehicle.formed[:1])[0])
-    assert pair_learner.predict(vehicle.formed[:1])[0] == 1
+    fitted_on_pairs.set_threshold(fitted_on_pairs.pair_distance(vehicle.formed[:1])[0])
+    assert fitted_on_pairs.predict(vehicle.formed[:1])[0] == 1
 
 
 def test_score_is_the_area_under_the_roc_curve(pair_learner, vehicle):
@@ -222,14 +219,13 @@ def test_score_of_many_points_comes_from_a_draw_close_to_the_exact_auc():
     assert learned.score(data.X, data.y) == pytest.approx(exact, abs=0.01)
 
 
-def test_fit_on_pairs_calibrates_the_threshold_for_accuracy(pair_learner, vehicle):
-    pair_learner.fit(vehicle.formed, vehicle.kinds)
-    distances = pair_learner.pair_distance(vehicle.formed)
+def test_fit_on_pairs_calibrates_the_threshold_for_accuracy(fitted_on_pairs, vehicle):
+    distances = fitted_on_pairs.pair_distance(vehicle.formed)
     candidates = np.concatenate([[-1.0], distances])
     best = max(np.mean(np.where(distances <= t, 1, -1) == vehicle.kinds) for t in candidates)
-    found = np.mean(pair_learner.predict(vehicle.formed) == vehicle.kinds)
-    if hasattr(pair_learner, "squared_threshold_"):  # part of what was learned, for likelihood instead of accuracy
-        assert pair_learner.threshold_**2 == pytest.approx(pair_learner.squared_threshold_)
+    found = np.mean(fitted_on_pairs.predict(vehicle.formed) == vehicle.kinds)
+    if hasattr(fitted_on_pairs, "squared_threshold_"):  # part of what was learned, for likelihood instead of accuracy
+        assert fitted_on_pairs.threshold_**2 == pytest.approx(fitted_on_pairs.squared_threshold_)
         assert best - 0.05 <= found <= best
     else:
         assert found == pytest.approx(best)
@@ -270,19 +266,17 @@ def test_calibrate_threshold_finds_the_best_of_all_thresholds(vehicle, strategy,
     assert merit(learned.threshold_) == pytest.approx(brute)
 
 
-def test_set_threshold_returns_the_learner_and_moves_the_cut(pair_learner, vehicle):
-    pair_learner.fit(vehicle.formed, vehicle.kinds)
-    assert pair_learner.set_threshold(-1) is pair_learner
-    assert pair_learner.threshold_ == -1.0
-    assert np.all(pair_learner.predict(vehicle.formed) == -1)
-    assert np.all(pair_learner.set_threshold(1e9).predict(vehicle.formed) == 1)
+def test_set_threshold_returns_the_learner_and_moves_the_cut(fitted_on_pairs, vehicle):
+    assert fitted_on_pairs.set_threshold(-1) is fitted_on_pairs
+    assert fitted_on_pairs.threshold_ == -1.0
+    assert np.all(fitted_on_pairs.predict(vehicle.formed) == -1)
+    assert np.all(fitted_on_pairs.set_threshold(1e9).predict(vehicle.formed) == 1)
 
 
-def test_components_have_names(point_learner, vehicle):
-    point_learner.fit(vehicle.X, vehicle.y)
-    names = point_learner.get_feature_names_out()
-    assert len(names) == len(point_learner.components_)
-    assert names[0] == f"{type(point_learner).__name__.lower()}0"
+def test_components_have_names(fitted_on_points, vehicle):
+    names = fitted_on_points.get_feature_names_out()
+    assert len(names) == len(fitted_on_points.components_)
+    assert names[0] == f"{type(fitted_on_points).__name__.lower()}0"
 
 
 # --- the same pairs in three forms ----------------------------------------------------------------------

@@ -201,12 +201,11 @@ def test_an_unfitted_learner_shows_predict_and_says_that_it_is_not_fitted(pair_l
             getattr(pair_learner, method)(vehicle.formed)
 
 
-def test_a_learner_fitted_on_points_has_no_predict_until_a_threshold_is_set(point_learner, vehicle):
-    point_learner.fit(vehicle.X, vehicle.y)
-    assert not hasattr(point_learner, "predict")
-    assert not hasattr(point_learner, "decision_function")
-    point_learner.set_threshold(3.0)
-    assert set(point_learner.predict(vehicle.formed)) <= {-1, 1}
+def test_a_learner_fitted_on_points_has_no_predict_until_a_threshold_is_set(fitted_on_points, vehicle):
+    assert not hasattr(fitted_on_points, "predict")
+    assert not hasattr(fitted_on_points, "decision_function")
+    fitted_on_points.set_threshold(3.0)
+    assert set(fitted_on_points.predict(vehicle.formed)) <= {-1, 1}
 
 
 # --- copies ---------------------------------------------------------------------------------------------
