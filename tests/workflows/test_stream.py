@@ -363,7 +363,10 @@ sys.exit(max(main(["fit", f"{kind}-large.npz", *options]) for kind in kinds))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_a_file_larger_than_the_memory_that_is_left(work):
+@pytest.mark.parametrize(
+    "kinds", [("points",), pytest.param(("columns", "formed", "indices"), marks=pytest.mark.slow)], ids="+".join
+)
+def test_a_file_larger_than_the_memory_that_is_left(work, kinds):
     rng = np.random.default_rng(0)
     some = rng.random((4000, 64), dtype=np.float32)
     for size, n in (("small", 40_000), ("large", 480_000)):
@@ -374,18 +377,19 @@ def test_a_file_larger_than_the_memory_that_is_left(work):
             "formed": {"pairs": rows.reshape(-1, 2, 64), "y": rng.choice([-1, 1], n // 2)},
             "indices": {"pairs": rng.integers(n, size=(n // 4, 2)), "X": rows, "y": rng.choice([-1, 1], n // 4)},
         }
-        for kind, arrays in files.items():
-            np.savez(f"{kind}-{size}.npz", **arrays)
+        for kind in kinds:
+            np.savez(f"{kind}-{size}.npz", **files[kind])
             assert size == "small" or os.path.getsize(f"{kind}-{size}.npz") > 120e6
     env = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", LIMITED, *files]
+    command = [sys.executable, "-c", LIMITED, *kinds]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=600)
     assert done.returncode == 0, done.stderr
-    for kind in files:
+    for kind in kinds:
         assert Mahalanobis.load(f"{kind}-large.metric.npz").matrix.shape == (64, 64)
         (work / f"{kind}-large.npz").unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_parquet_is_read_neither_whole_nor_ahead(work):
     column = np.random.default_rng(0).random(500_000)
