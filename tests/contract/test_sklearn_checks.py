@@ -110,7 +110,7 @@ def test_cross_val_score_on_labels_without_a_classifier_is_the_auc_over_pairs_of
 # --- pairs ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["formed", "indices"])
+@pytest.mark.parametrize("kind", ["formed", pytest.param("indices", marks=pytest.mark.slow)])
 def test_cross_validation_on_pairs_equals_a_loop(pair_learner, vehicle, kind):
     pairs, y = getattr(vehicle, kind), vehicle.kinds
     if kind == "indices":
@@ -169,7 +169,7 @@ def test_calibrated_classifier_gives_probabilities_that_fall_with_the_distance(p
         assert np.all(np.diff(part.predict_proba(pairs)[nearest_first, 1]) <= 1e-12)
 
 
-@pytest.mark.parametrize("kind", ["formed", "indices"])
+@pytest.mark.parametrize("kind", ["formed", pytest.param("indices", marks=pytest.mark.slow)])
 def test_tuned_threshold_classifier_maximises_its_score_on_pairs(pair_learner, vehicle, kind):
     pairs, y = getattr(vehicle, kind), vehicle.kinds
     if kind == "indices":
