@@ -127,7 +127,8 @@ class AMLCV(IterativeLearner):
     Notes
     -----
     Candidates share scatter matrices, geodesics, candidate graphs and starts within a fold. With defaults, labelled
-    points cost about 50 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
+    points cost about 50 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``), up to
+    1000 points 60 to 65.
 
     Examples
     --------
