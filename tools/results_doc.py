@@ -27,9 +27,8 @@ Measured with the full profile (`advmetric reproduce --data-home DIR`, seed 0), 
 are in docs/results/; `python tools/results_doc.py` writes this page from them. The report of `make reproduce` shows the
 same sections, with figures, in quick form. Times were taken on shared machines. The synthetic data, sensitivity, fewer
 pairs, wrong labels, and in verification the other methods and the patches, were last measured in
-[earlier versions](results-earlier.md). "Losses with and without the
-adversary" and "Robustness" were measured when NeighborAML looked at 20 (margin) or 40 (softmax) impostors per point; it
-now looks at 5 or 10.
+[earlier versions](results-earlier.md). "Robustness" was measured when NeighborAML looked at 20 (margin) or 40
+(softmax) impostors per point; it now looks at 5 or 10.
 """
 
 
