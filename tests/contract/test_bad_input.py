@@ -37,7 +37,7 @@ def test_a_flawed_point_is_named_by_row_and_column(learner, vehicle, value, name
 
 
 def test_a_flawed_column_of_a_frame_is_named(learner, vehicle):
-    frame = pd.DataFrame(vehicle.X, columns=[f"size {i}" for i in range(18)])
+    frame = pd.DataFrame(vehicle.X.copy(), columns=[f"size {i}" for i in range(18)])
     frame.loc[5, "size 4"] = np.nan
     with raises("Input X contains NaN at row 5, column 4 ('size 4') (1 rows affected)"):
         learner.fit(frame, vehicle.y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -33,7 +34,10 @@ def paired_p_value(gaps: NDArray[np.float64]) -> float:
     rounded = np.round(gaps, 12)
     if len(rounded) < 2 or not rounded.any():
         return 1.0
-    return float(wilcoxon(rounded, zero_method="zsplit").pvalue)
+    with warnings.catch_warnings():
+        # SciPy before 1.15, of few differences with ties.
+        warnings.filterwarnings("ignore", "Sample size too small for normal approximation", UserWarning)
+        return float(wilcoxon(rounded, zero_method="zsplit").pvalue)
 
 
 def p_values_against_best(errors: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
