@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
@@ -25,6 +26,7 @@ from sklearn.model_selection import (
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted
 
 import advmetric
@@ -38,6 +40,9 @@ def test_sklearn_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.7"), reason="wants labels of NumPy back in the namespace of X"
+)
 def test_the_array_api_checks_pass_where_they_are_switched_on(learners):
     """scikit-learn skips them unless SCIPY_ARRAY_API is set before SciPy is imported: do that."""
     script = """if True:

@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csr_array, csr_matrix, random_array
+from scipy.sparse import coo_array, csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -38,7 +38,7 @@ def bag_of_words(n, d, words=40, n_topics=4, seed=0):
 def counts():
     """More points than features, 5 % to 40 % of the entries not 0."""
     rng = np.random.default_rng(0)
-    X = random_array((90, 12), density=0.3, rng=rng, format="csr") * 5.0
+    X = 5.0 * rng.random((90, 12)) * (rng.random((90, 12)) < 0.3)
     return csr_array(X), rng.integers(3, size=90)
 
 
