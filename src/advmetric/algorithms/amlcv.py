@@ -341,7 +341,11 @@ class AMLCV(IterativeLearner):
 
 
 def _finalists(steady: Vector, levels: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the best candidates of each level of simplicity, by position."""
+    """Return the best candidates of each level of simplicity, by position.
+
+    >>> _finalists(np.array([0.1, 0.5, 0.7, 0.6]), np.array([0, 1, 1, 1])).tolist()
+    [0, 2, 3]
+    """
     order = np.argsort(-steady, kind="stable")
     return np.sort(np.concatenate([order[levels[order] == level][:n] for level, n in _FINALISTS.items()]))
 
