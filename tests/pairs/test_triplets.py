@@ -5,15 +5,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from advmetric.pairs import triplets
-from advmetric.pairs.graph import laplacian_product
+from advmetric.pairs import graph, triplets
 from advmetric.pairs.triplets import (
     Impostors,
     Neighbors,
     centred,
     impostors_within,
     nearest_impostors,
-    squared_distances,
     target_neighbors,
 )
 
@@ -21,7 +19,7 @@ from advmetric.pairs.triplets import (
 @pytest.fixture(params=[1 << 23, 200], ids=["one block", "many blocks"], autouse=True)
 def block(request, monkeypatch):
     monkeypatch.setattr(triplets, "BLOCK_BYTES", request.param)
-    monkeypatch.setattr(triplets, "PAIR_BYTES", request.param)
+    monkeypatch.setattr(graph, "_CACHE_BYTES", request.param)
 
 
 @pytest.fixture
@@ -106,9 +104,9 @@ def test_sums_by_anchor_and_the_graph_of_impostors_follow_the_pairs():
     np.testing.assert_array_equal(a.sum_by_anchor(values), [[11, 22], [0, 0], [0, 0], [100, 200], [0, 0]])
     expected = np.zeros((5, 5))
     expected[0, 2], expected[3, 1] = 2.0, -1.0
-    graph = a.graph(np.array([2.0, 0.0, -1.0]))
-    np.testing.assert_array_equal(graph.toarray(), expected)
-    assert graph.nnz == 2
+    found = a.graph(np.array([2.0, 0.0, -1.0]))
+    np.testing.assert_array_equal(found.toarray(), expected)
+    assert found.nnz == 2
 
 
 def test_the_laplacian_gives_the_weighted_sum_of_outer_products(data):
@@ -120,7 +118,7 @@ def test_the_laplacian_gives_the_weighted_sum_of_outer_products(data):
         for c, j in enumerate(row):
             if j >= 0:
                 expected += weights[i, c] * np.outer(X[i] - X[j], X[i] - X[j])
-    np.testing.assert_allclose(X.T @ laplacian_product(targets.graph(weights), X), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(X.T @ targets.laplacian(weights, X), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_distances_to_neighbours_are_those_of_the_differences(data):
@@ -139,7 +137,7 @@ def test_distances_to_neighbours_are_those_of_the_differences(data):
 
 def test_duplicates_are_at_distance_0_exactly():
     Z = np.full((2, 3), 1e8 + 0.1)
-    assert squared_distances(Z, np.array([0]), np.array([1])).tolist() == [0.0]
+    assert pairs([0], [1]).squared_distances(Z).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("size", [1e-200, 1.0, 1e150])

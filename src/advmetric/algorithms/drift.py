@@ -13,7 +13,6 @@ from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.optimize.lbfgs import minimize_lbfgs
 from advmetric.optimize.result import Monitor, Result, make_monitor
 from advmetric.pairs.data import LabelledPoints
-from advmetric.pairs.graph import laplacian_product
 from advmetric.pairs.triplets import Neighbors, centred, nearest_impostors, target_neighbors
 from advmetric.utils.parameters import Real, Whole
 from advmetric.utils.typing import Matrix
@@ -52,8 +51,8 @@ class DriftProblem:
         hinge *= self.targets.known[:, :, None] & self.impostors.known[:, None, :]
         np.maximum(hinge, 0.0, out=hinge)
         weights = hinge * (2.0 / self.n_triplets)
-        product = laplacian_product(self.targets.graph(weights.sum(axis=2)), Z)
-        product -= laplacian_product(self.impostors.graph(weights.sum(axis=1)), Z)
+        product = self.targets.laplacian(weights.sum(axis=2), Z)
+        product -= self.impostors.laplacian(weights.sum(axis=1), Z)
         shift, price = M - np.eye(len(M)), self.lambda2 / len(Z)
         value = float(np.einsum("ijl,ijl->", hinge, hinge)) / self.n_triplets
         value += 0.5 * self.lambda1 * float(np.vdot(shift, shift)) + 0.5 * price * float(np.vdot(delta, delta))
@@ -192,8 +191,8 @@ class DRIFT(IterativeLearner):
         targets = Neighbors(target_neighbors(X, data.y, self.n_targets))
         impostors = Neighbors(nearest_impostors(X, data.y, self.n_impostors))
         # Targets may all be duplicates, and so may all points.
-        size = float(np.sqrt(targets.squared_distances(X).sum() / len(targets.left)))
-        size = size or float(np.sqrt(impostors.squared_distances(X).sum() / len(impostors.left))) or 1.0
+        size = float(np.sqrt(targets.squared_distances(X).sum() / len(targets.pairs)))
+        size = size or float(np.sqrt(impostors.squared_distances(X).sum() / len(impostors.pairs))) or 1.0
         problem = DriftProblem(X / size, targets, impostors, float(self.lambda1), float(self.lambda2))
         monitor = make_monitor("DRIFT", self.verbose, "relative decrease")
         solution = solve(problem, max_iter=self.max_iter, tol=self.tol, monitor=monitor)

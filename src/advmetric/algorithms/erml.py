@@ -52,8 +52,8 @@ class RelaxedThreshold:
         q -= self.differences.quadratic(self.F_star, self.F_star @ P)
         q *= self.labels
         slopes = self.weights * self.labels * expit(q)
-        by_M = self.F.T @ self.differences.laplacian(slopes, self.F)
-        by_P = -(self.F_star.T @ self.differences.laplacian(slopes, self.F_star))
+        by_M = self.differences.scatter(slopes, self.F)
+        by_P = -self.differences.scatter(slopes, self.F_star)
         return float(self.weights @ np.logaddexp(0.0, q)), np.concatenate([by_M.ravel(), by_P.ravel()])
 
     def penalty(self, x: Vector) -> float:
@@ -126,7 +126,7 @@ class RelaxedThreshold:
 
     def _evened(self, F: Matrix, pull: float) -> Matrix:
         """(S/‖S‖ + 100 pull)^(-1/2), S the scatter of the differences: curvature comes from it and from the pull."""
-        scatter, U = np.linalg.eigh(F.T @ self.differences.laplacian(np.ones(len(self.labels)), F))
+        scatter, U = np.linalg.eigh(self.differences.scatter(np.ones(len(self.labels)), F))
         relative = np.maximum(scatter, 0.0) / (scatter[-1] if scatter[-1] > 0.0 else 1.0)
         evened: Matrix = (U / np.sqrt(relative + 100.0 * pull)) @ U.T
         return evened

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.moments import check_n_components
-from advmetric.linalg.spd import symmetrize
 from advmetric.optimize.gradient_descent import armijo_descent
 from advmetric.optimize.lbfgs import minimize_lbfgs
 from advmetric.optimize.result import Monitor, Result, make_monitor
@@ -45,8 +44,7 @@ def start(problem: BoundedPairs, n_components: int) -> Matrix:
     d = problem.rows.shape[1]
     G = np.eye(d)
     if n_components < d:
-        scatter = problem.graph.moment(np.ones(len(problem)), problem.rows, problem.rows)
-        _, U = np.linalg.eigh(symmetrize(scatter))
+        _, U = np.linalg.eigh(problem.graph.scatter(np.ones(len(problem)), problem.rows))
         G = U[:, : -n_components - 1 : -1]
     Z = problem.rows @ G
     squared, bound = float(problem.graph.inner(Z, Z).sum()), float(problem.bound.sum())
@@ -68,7 +66,7 @@ def fit_factor(
     if solver == "gradient" or not problem.rows.any():
         return _descend(problem, G, unit, armijo_descent, tol=tol, max_iter=max_iter, monitor=monitor)
     ones = np.ones(len(problem))
-    coordinates = WhitenedPoints.of(problem.rows, lambda Z: problem.graph.moment(ones, Z, Z))
+    coordinates = WhitenedPoints.of(problem.rows, lambda Z: problem.graph.scatter(ones, Z))
     white = replace(problem, rows=coordinates.X)
     found = _descend(white, coordinates.to.T @ G, unit, minimize_lbfgs, tol=tol, max_iter=max_iter, monitor=monitor)
     factor = coordinates.back.T @ found.x

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from advmetric.linalg.spd import symmetrize
 from advmetric.utils.typing import Matrix, Vector
 
 from .data import Pairs
@@ -51,5 +50,5 @@ def balanced_weights(labels: Vector) -> Vector:
 
 def principal_axes(F: Matrix, differences: PairGraph, n_components: int) -> Matrix:
     """Leading principal axes (d, n_components) of the differences EF. O(Nd + nd² + d³)."""
-    _, axes = np.linalg.eigh(symmetrize(differences.moment(np.ones(len(differences)), F, F)))
+    _, axes = np.linalg.eigh(differences.scatter(np.ones(len(differences)), F))
     return axes[:, ::-1][:, :n_components].copy()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +17,20 @@ from scipy.sparse import csr_array
 
 from advmetric.utils.typing import Indices, Matrix, Vector
 
+from .graph import PairGraph, laplacian_product
+
 __all__ = [
     "Impostors",
     "Neighbors",
     "centred",
     "impostors_within",
     "nearest_impostors",
-    "squared_distances",
     "squared_norms",
     "target_neighbors",
 ]
 
 BLOCK_BYTES = 1 << 23
 """Working memory of a block of distances."""
-PAIR_BYTES = 1 << 20
-"""Working memory of a block of differences: about a cache."""
 
 
 def centred(X: Matrix) -> tuple[Matrix, float]:
@@ -58,27 +58,8 @@ def squared_norms(X: Matrix) -> Vector:
     return norms
 
 
-def squared_distances(Z: Matrix, left: Indices, right: Indices, ZM: Matrix | None = None) -> Vector:
-    """‖z_left - z_right‖² of each pair of rows, from differences (no cancellation), by blocks.
-
-    With ``ZM`` = Z @ M it is (z_left - z_right)ᵀM(z_left - z_right), for M of any sign.
-    """
-    distances = np.empty(len(left))
-    step = max(1, PAIR_BYTES // (8 * Z.shape[1]))
-    for start in range(0, len(left), step):
-        block = slice(start, start + step)
-        V = np.take(Z, left[block], axis=0)
-        V -= np.take(Z, right[block], axis=0)
-        W = V
-        if ZM is not None:
-            W = np.take(ZM, left[block], axis=0)
-            W -= np.take(ZM, right[block], axis=0)
-        np.einsum("ij,ij->i", V, W, out=distances[block])
-    return distances
-
-
 class Neighbors:
-    """Some neighbours of each point, as edges of a sparse graph.
+    """Some neighbours of each point, as pairs.
 
     Parameters
     ----------
@@ -90,20 +71,20 @@ class Neighbors:
         self.points = points
         self.known: NDArray[np.bool_] = points >= 0
         self.counts: Indices = self.known.sum(axis=1)
-        self.left: Indices = np.repeat(np.arange(len(points)), self.counts)
-        self.right: Indices = points[self.known]
-        self._start = np.concatenate([[0], np.cumsum(self.counts)])
+        self.pairs = PairGraph(len(points), np.repeat(np.arange(len(points)), self.counts), points[self.known])
 
     def squared_distances(self, Z: Matrix, ZM: Matrix | None = None, missing: float = 0.0) -> Matrix:
-        """Squared distances (n, k) to the neighbours, ``missing`` where there is none."""
+        """Squared distances (n, k) to the neighbours, ``missing`` where there is none.
+
+        With ``ZM`` = Z @ M they are those of M, which may have any sign.
+        """
         distances = np.full(self.points.shape, missing)
-        distances[self.known] = squared_distances(Z, self.left, self.right, ZM)
+        distances[self.known] = self.pairs.inner(Z if ZM is None else ZM, Z)
         return distances
 
-    def graph(self, weights: Matrix) -> csr_array:
-        """Edges from each point to its neighbours, with (n, k) weights."""
-        n = len(self.points)
-        return csr_array((weights[self.known], self.right, self._start), shape=(n, n))
+    def laplacian(self, weights: Matrix, Z: Matrix) -> Matrix:
+        """The Laplacian of the neighbours with (n, k) weights, times Z."""
+        return self.pairs.laplacian(weights[self.known], Z)
 
 
 def target_neighbors(X: Matrix, y: NDArray, k: int) -> Indices:
@@ -181,7 +162,7 @@ class Impostors:
     def __len__(self) -> int:
         return len(self.points)
 
-    @property
+    @cached_property
     def anchors(self) -> Indices:
         """The anchor of each pair."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
@@ -208,6 +189,14 @@ class Impostors:
         kept = weights != 0.0
         start = np.concatenate([[0], np.cumsum(kept)])[self.start]
         return csr_array((weights[kept], self.points[kept], start), shape=(n, n))
+
+    def squared_distances(self, Z: Matrix) -> Vector:
+        """Squared distance of each pair."""
+        return PairGraph(len(Z), self.anchors, self.points).inner(Z, Z)
+
+    def laplacian(self, weights: Vector, Z: Matrix) -> Matrix:
+        """The Laplacian of the pairs with these weights, times Z."""
+        return laplacian_product(self.graph(weights), Z)
 
     def sum_by_anchor(self, values: Matrix) -> Matrix:
         """Sum the rows of values, one per pair, over the pairs of each anchor: (n, …) from (N, …)."""

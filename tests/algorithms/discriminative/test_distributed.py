@@ -13,12 +13,12 @@ import pytest
 from sklearn.base import clone
 
 from advmetric import NeighborAML, PairAML
-from advmetric.algorithms.discriminative.edges import Edges
 from advmetric.algorithms.discriminative.losses import LogisticPairs
 from advmetric.algorithms.discriminative.parted import PartedProblem, median_of_squares
 from advmetric.algorithms.discriminative.problem import Problem
 from advmetric.algorithms.discriminative.whitening import Whitened
 from advmetric.learners.parts import Parts
+from advmetric.pairs.graph import PairGraph
 from reference.learned import assert_same_metric, index_pairs
 
 pytestmark = pytest.mark.filterwarnings(
@@ -134,7 +134,7 @@ def test_the_median_over_parts_is_that_of_all(N, zeros):
 
     def part(rows):
         k, m = len(rows) // 2, len(rows)
-        edges = Edges(m, rows=slice(0, k)), Edges(m, rows=slice(k, m))
+        edges = PairGraph(m, rows=slice(0, k)), PairGraph(m, rows=slice(k, m))
         return Problem(replace(start, Z=rows), *edges, LogisticPairs(), 0.0, 1.0, 0.0)
 
     parts = Parts([part(rows) for rows in np.array_split(Z, 3)])

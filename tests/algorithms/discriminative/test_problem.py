@@ -6,12 +6,12 @@ import torch
 from scipy.optimize import minimize
 
 from advmetric.algorithms.discriminative.adversary import AdversarialFrame, contracted, expanded
-from advmetric.algorithms.discriminative.edges import Edges
 from advmetric.algorithms.discriminative.losses import LogisticPairs, LogisticTriplets
 from advmetric.algorithms.discriminative.pair_problem import pair_problem
 from advmetric.algorithms.discriminative.solver import minimize as solve
 from advmetric.algorithms.discriminative.whitening import reduce_to_span
 from advmetric.pairs.data import Pairs
+from advmetric.pairs.graph import PairGraph
 from reference.discriminative import adversarial, geometric_start, pair_objective, scaled_start, triplet_objective
 
 SETTINGS = {"alpha": 1.5, "beta": 2.0, "gamma": 0.3, "t": 0.3, "reg": 1e-2, "prior": None, "n_components": None}
@@ -53,7 +53,7 @@ def test_distances_in_the_frame_of_a_factor_are_those_of_the_matrix_of_any_rank(
     np.testing.assert_allclose(rotation @ frame.L, L, atol=1e-14)
     Y = V @ frame.L.T
     for weights, matrix in ((frame.near, expanded), (frame.far, contracted)):
-        found = Edges(9).squares(Y, weights)
+        found = PairGraph(9).squares(Y, weights)
         np.testing.assert_allclose(found[:, 0], np.einsum("ij,jk,ik->i", V, L.T @ L, V))
         np.testing.assert_allclose(found[:, 1], np.einsum("ij,jk,ik->i", V, matrix(L.T @ L, c), V))
 
@@ -64,26 +64,6 @@ def test_the_two_adversarial_matrices_are_operator_convex_and_concave():
         middle = 0.5 * (P + Q)
         assert np.linalg.eigvalsh(0.5 * (expanded(P, 0.7) + expanded(Q, 0.7)) - expanded(middle, 0.7))[0] > -1e-12
         assert np.linalg.eigvalsh(contracted(middle, 0.7) - 0.5 * (contracted(P, 0.7) + contracted(Q, 0.7)))[0] > -1e-12
-
-
-# --- edges ----------------------------------------------------------------------------------------------
-
-
-def test_edges_give_the_same_as_formed_differences(monkeypatch):
-    from advmetric.algorithms.discriminative import edges
-
-    monkeypatch.setattr(edges, "_BLOCK_BYTES", 200)
-    pairs, rng = random_pairs(), np.random.default_rng(1)
-    V = pairs.X[pairs.left] - pairs.X[pairs.right]
-    weights, columns = rng.normal(size=len(V)), rng.random((4, 2))
-    order = np.argsort(pairs.left, kind="stable")
-    for rows in (np.arange(60), order):
-        graph = Edges(20, pairs.left[rows], pairs.right[rows])
-        np.testing.assert_allclose(graph.squares(pairs.X, columns), V[rows] ** 2 @ columns)
-        expected = V[rows].T @ (weights[:, None] * V[rows])
-        np.testing.assert_allclose(graph.scatter(weights, pairs.X), expected, atol=1e-12)
-    np.testing.assert_allclose(Edges(60).squares(V, columns), V**2 @ columns)
-    np.testing.assert_allclose(Edges(60).scatter(weights, V), V.T @ (weights[:, None] * V), atol=1e-12)
 
 
 # --- objective ------------------------------------------------------------------------------------------

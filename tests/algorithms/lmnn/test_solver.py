@@ -105,7 +105,7 @@ def test_the_gradient_is_that_of_finite_differences_and_of_autograd(rounding):
     X, y = sample()
     problem = problem_of(X, y)
     L = np.random.default_rng(2).standard_normal((2, 3))
-    problem.keep(problem.find(L, slack=2.0))
+    problem.impostors = problem.find(L, slack=2.0)
 
     def value(flat):
         return problem.evaluate(X @ flat.reshape(2, 3).T, rounding).value
@@ -179,7 +179,7 @@ def test_the_lower_bound_holds_and_closes_at_the_optimum():
     problem = Problem(coordinates.X, y, targets, 0.5)
     for seed in range(5):
         L = np.random.default_rng(seed).standard_normal((3, 3))
-        problem.keep(problem.find(L))
+        problem.impostors = problem.find(L)
         bound = problem.lower_bound(problem.evaluate(problem.X @ L.T, 0.1), np.full(3, 0.5))
         assert 0 <= bound <= best * (1 + 1e-9)
 

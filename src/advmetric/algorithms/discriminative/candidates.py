@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from advmetric.pairs.graph import PairGraph
 from advmetric.pairs.triplets import squared_norms
 from advmetric.utils.typing import Matrix
-
-from .edges import Edges
 
 __all__ = ["Candidates", "choose_anchors", "chooses_few", "find_candidates", "keep_nearest", "nearest"]
 
@@ -36,10 +35,10 @@ class Candidates:
     similar: Indices
     dissimilar: Indices
 
-    def edges(self) -> tuple[Edges, Edges]:
+    def edges(self) -> tuple[PairGraph, PairGraph]:
         """From each anchor to its candidates of the same class, and of other classes, row by row."""
         near, far = (
-            Edges(self.n, np.repeat(self.anchors, (found >= 0).sum(axis=1)), found[found >= 0])
+            PairGraph(self.n, np.repeat(self.anchors, (found >= 0).sum(axis=1)), found[found >= 0])
             for found in (self.similar, self.dissimilar)
         )
         return near, far

@@ -24,12 +24,12 @@ from advmetric.learners.parts import LocalRows, Parts, RowParts
 from advmetric.learners.prior import prior_matrix
 from advmetric.pairs.checks import check_pair_labels
 from advmetric.pairs.data import LabelledPoints, Pairs
+from advmetric.pairs.graph import PairGraph
 from advmetric.pairs.pair_statistics import PairStatistics, PointStatistics
 from advmetric.pairs.samplers import NeighborPairs, make_sampler
 from advmetric.utils.typing import Indices, Matrix
 
 from .candidates import Candidates, choose_anchors, keep_nearest, nearest
-from .edges import Edges
 from .losses import LogisticPairs
 from .neighbor_problem import LOSSES, typical_neighbor
 from .pair_problem import automatic_gamma, drawn_pairs
@@ -97,7 +97,7 @@ def pose_pairs(learner: Any, X: Any, y: Any) -> tuple[Any, Problem, PairStatisti
     parts = parts.map(rescaled, size).kept()
     start = start.with_rows(start.Z, size)
     gamma = automatic_gamma(len(start.tau), sum(totals)) if isinstance(fresh.gamma, str) else float(fresh.gamma)
-    problem = PartedProblem(start, Edges(0), Edges(0), LogisticPairs(), *weights, gamma, parts, totals)
+    problem = PartedProblem(start, PairGraph(0), PairGraph(0), LogisticPairs(), *weights, gamma, parts, totals)
     return fresh, problem, found if given else None
 
 
@@ -208,7 +208,7 @@ class NeighborParts:
             .kept()
         )
         totals = int((graph.similar >= 0).sum()), int((graph.dissimilar >= 0).sum())
-        return PartedProblem(start, Edges(0), Edges(0), whole, alpha, beta, gamma, parts, totals)
+        return PartedProblem(start, PairGraph(0), PairGraph(0), whole, alpha, beta, gamma, parts, totals)
 
 
 def _never(first: Any, second: Any) -> Any:

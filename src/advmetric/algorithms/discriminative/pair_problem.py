@@ -10,11 +10,11 @@ import numpy as np
 from advmetric.linalg.spd import symmetrize
 from advmetric.pairs.data import Pairs, Samples, Scatter
 from advmetric.pairs.differences import unit_differences
+from advmetric.pairs.graph import PairGraph
 from advmetric.pairs.samplers import BalancedPairs, draw_pairs
 from advmetric.pairs.scatter import pairs_scatter
 from advmetric.utils.typing import Matrix
 
-from .edges import Edges
 from .losses import Loss
 from .problem import Problem, typical_square
 from .whitening import whiten
@@ -61,10 +61,10 @@ def pair_problem(
     n_near = int(np.sum(pairs.labels == 1))
     F, differences, divisor = unit_differences(pairs)
     if differences.left is None or differences.right is None:
-        near, far = Edges(len(F), rows=slice(0, n_near)), Edges(len(F), rows=slice(n_near, len(F)))
+        near, far = PairGraph(len(F), rows=slice(0, n_near)), PairGraph(len(F), rows=slice(n_near, len(F)))
     else:
         left, right = differences.left, differences.right
-        near, far = Edges(len(F), left[:n_near], right[:n_near]), Edges(len(F), left[n_near:], right[n_near:])
+        near, far = PairGraph(len(F), left[:n_near], right[:n_near]), PairGraph(len(F), left[n_near:], right[n_near:])
 
     def scatter(rows: Matrix) -> Scatter:
         if near.left is not None:

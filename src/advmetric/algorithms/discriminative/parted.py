@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advmetric.pairs.data import Pairs
+from advmetric.pairs.graph import PairGraph
 from advmetric.utils.typing import Matrix, Vector
 
-from .edges import Edges
 from .losses import LogisticPairs
 from .problem import Problem
 from .whitening import Whitened
@@ -86,10 +86,10 @@ def pair_part(pairs: Pairs, start: Whitened, totals: tuple[int, int], alpha: flo
     X = np.asarray(pairs.X, dtype=np.float64)
     if len(X) >= N:
         rows = X[pairs.left] - X[pairs.right]
-        near, far = Edges(N, rows=slice(0, k)), Edges(N, rows=slice(k, N))
+        near, far = PairGraph(N, rows=slice(0, k)), PairGraph(N, rows=slice(k, N))
     else:
         rows = X - X.mean(axis=0)
-        near, far = (Edges(len(X), pairs.left[part], pairs.right[part]) for part in (slice(0, k), slice(k, N)))
+        near, far = (PairGraph(len(X), pairs.left[part], pairs.right[part]) for part in (slice(0, k), slice(k, N)))
     return Problem(replace(start, Z=rows @ start.R.T), near, far, LogisticPairs(totals), alpha, beta, 0.0)
 
 

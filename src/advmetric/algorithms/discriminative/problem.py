@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advmetric.pairs.graph import PairGraph
 from advmetric.utils.typing import Matrix, Vector
 
 from .adversary import AdversarialFrame
-from .edges import Edges
 from .losses import Loss
 from .whitening import Whitened
 
@@ -30,7 +30,7 @@ class Problem:
     ----------
     start : Whitened
         Rows, T, and the price matrix of the adversary at β = 1.
-    near, far : Edges
+    near, far : PairGraph
         Similar and dissimilar pairs of the rows.
     loss : Loss
     alpha, beta, gamma : float
@@ -38,8 +38,8 @@ class Problem:
     """
 
     start: Whitened
-    near: Edges
-    far: Edges
+    near: PairGraph
+    far: PairGraph
     loss: Loss
     alpha: float
     beta: float
@@ -129,7 +129,7 @@ class Problem:
         return float(np.hypot(riemannian, b * by_threshold)) / max(value, float(np.finfo(float).tiny))
 
 
-def typical_square(edges: tuple[Edges, ...], Z: Matrix) -> float:
+def typical_square(edges: tuple[PairGraph, ...], Z: Matrix) -> float:
     """Median squared distance over all edges; the mean where the median is 0."""
     ones: Vector = np.ones((Z.shape[1], 1))
     squares = np.concatenate([part.squares(Z, ones)[:, 0] for part in edges])

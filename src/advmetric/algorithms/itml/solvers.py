@@ -61,7 +61,7 @@ def evaluate(problem: BoundedPairs, G: Matrix, gamma: float) -> Evaluation:
     value = np.sum(G**2) - 2.0 * log_det - d + gamma * np.sum(x - 1.0 - np.log(x))
     # γφ'(x)/b = γ(1/b - 1/ξ): λ for similar pairs, -λ for dissimilar ones.
     multipliers = gamma * (1.0 - 1.0 / x) / problem.bound
-    gradient = symmetrize(G.T @ G - np.eye(d) + problem.graph.moment(multipliers, Z, Z))
+    gradient = G.T @ G - np.eye(d) + problem.graph.scatter(multipliers, Z)
     return Evaluation(G, float(value), gradient)
 
 
@@ -124,7 +124,7 @@ def projections(
 
 def _from_dual(problem: BoundedPairs, lam: Vector, M: Matrix) -> Matrix:
     """G with GGᵀ = (I + Σ ±λvvᵀ)⁻¹, which is M but for the rounding that its updates gathered."""
-    K = np.eye(len(M)) + problem.graph.moment(problem.sign * lam, problem.rows, problem.rows)
+    K = np.eye(len(M)) + problem.graph.scatter(problem.sign * lam, problem.rows)
     e, U = np.linalg.eigh(symmetrize(K))
     if e[0] > 0.0:
         return U / np.sqrt(e)

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from advmetric.pairs.graph import laplacian_product
-from advmetric.pairs.triplets import Impostors, Neighbors, impostors_within, nearest_impostors, squared_distances
+from advmetric.pairs.graph import PairGraph
+from advmetric.pairs.triplets import Impostors, Neighbors, impostors_within, nearest_impostors
 from advmetric.utils.typing import Matrix, Vector
 
 __all__ = ["Evaluation", "Problem", "best_scale", "pull_scatter"]
@@ -47,15 +46,10 @@ class Problem:
     targets: Neighbors
     push: float
     impostors: Impostors = field(init=False)
-    anchors: NDArray[np.integer] = field(init=False)
 
     def __post_init__(self) -> None:
         none = np.empty(0, dtype=np.intp)
-        self.keep(Impostors.of_pairs(none, none, len(self.X)))
-
-    def keep(self, impostors: Impostors) -> None:
-        """Make these the active set."""
-        self.impostors, self.anchors = impostors, impostors.anchors
+        self.impostors = Impostors.of_pairs(none, none, len(self.X))
 
     def target_distances(self, Z: Matrix) -> Matrix:
         """Squared distance of each point to each of its targets: (n, k)."""
@@ -72,17 +66,16 @@ class Problem:
         radius = self.target_distances(Z).max(axis=1) + 1.0
         found = impostors_within(Z, self.y, radius + slack)
         new = found.without(self.impostors)
-        anchors = new.anchors
-        missing = int(np.sum(squared_distances(Z, anchors, new.points) < radius[anchors]))
+        missing = int(np.sum(new.squared_distances(Z) < radius[new.anchors]))
         cut = cut and missing == 0 and len(self.impostors) > 1.5 * len(found)
-        self.keep(found if cut else self.impostors.union(new))
+        self.impostors = found if cut else self.impostors.union(new)
         return missing
 
     def evaluate(self, Z: Matrix, rounding: float = 0.0) -> Evaluation:
         """Value, and the weight with which each pair enters the gradient. O((nk + N) r + Nk)."""
         to_targets = self.target_distances(Z)
-        to_impostors = squared_distances(Z, self.anchors, self.impostors.points)
-        excess = to_targets[self.anchors]
+        to_impostors = self.impostors.squared_distances(Z)
+        excess = to_targets[self.impostors.anchors]
         excess += 1.0
         excess -= to_impostors[:, None]
         hinge = float(np.maximum(excess, 0.0).sum())
@@ -104,17 +97,16 @@ class Problem:
             slope.sum(axis=1),
         )
 
-    def graphs(self, state: Evaluation, pull: bool = True) -> tuple[csr_array, csr_array]:
-        """Weighted graphs of targets and of impostors whose Laplacians give the gradient."""
+    def laplacian(self, state: Evaluation, Z: Matrix, pull: bool = True) -> Matrix:
+        """The Laplacian of the weighted pairs, which gives the gradient, times Z."""
         weights = self.push * state.target_weights + (1.0 - self.push if pull else 0.0)
-        return self.targets.graph(weights), self.impostors.graph(-self.push * state.impostor_weights)
+        product = self.targets.laplacian(weights, Z)
+        product += self.impostors.laplacian(-self.push * state.impostor_weights, Z)
+        return product
 
     def gradient(self, Z: Matrix, state: Evaluation) -> Matrix:
         """2 Zᵀ(D - W)X: the gradient in L. O((nk + N) r + n r d)."""
-        of_targets, of_impostors = self.graphs(state)
-        product = laplacian_product(of_targets, Z)
-        product += laplacian_product(of_impostors, Z)
-        return 2.0 * (product.T @ self.X)
+        return 2.0 * (self.laplacian(state, Z).T @ self.X)
 
     def lower_bound(self, state: Evaluation, pull: Vector) -> float:
         """A value that no M ⪰ 0 can go below, from the dual.
@@ -123,8 +115,7 @@ class Problem:
         C + Σ α (v_ij v_ijᵀ - v_il v_ilᵀ) ⪰ 0, C the pull scatter. α = s μ h'(z) is feasible for s
         small enough; ``pull`` is the diagonal of C, which must be diagonal. O((nk + N) d + n d² + d³).
         """
-        of_targets, of_impostors = self.graphs(state, pull=False)
-        pushed = self.X.T @ (laplacian_product(of_targets, self.X) + laplacian_product(of_impostors, self.X))
+        pushed = self.X.T @ self.laplacian(state, self.X, pull=False)
         if not np.all(pull > 0.0):
             return 0.0
         root = np.sqrt(pull)
@@ -134,7 +125,7 @@ class Problem:
 
 def pull_scatter(X: Matrix, targets: Neighbors) -> Matrix:
     """Σ (x_i - x_j)(x_i - x_j)ᵀ over the targets."""
-    return X.T @ laplacian_product(targets.graph(np.ones(targets.points.shape)), X)
+    return targets.pairs.scatter(np.ones(len(targets.pairs)), X)
 
 
 def best_scale(problem: Problem, L: Matrix, n_anchors: int = 500, n_impostors: int = 50) -> float:
@@ -151,7 +142,7 @@ def best_scale(problem: Problem, L: Matrix, n_anchors: int = 500, n_impostors: i
     impostors = nearest_impostors(Z, problem.y, n_impostors, anchors)
     there = impostors >= 0
     to_impostors = np.zeros(impostors.shape)
-    to_impostors[there] = squared_distances(Z, np.repeat(anchors, there.sum(axis=1)), impostors[there])
+    to_impostors[there] = PairGraph(len(Z), np.repeat(anchors, there.sum(axis=1)), impostors[there]).inner(Z, Z)
     lead = (to_impostors[:, None, :] - to_targets[:, :, None])[known[:, :, None] & there[:, None, :]]
     ahead = np.sort(lead[lead > 0.0])
     if not len(ahead):

@@ -48,7 +48,7 @@ def lmnn_objective(
         targets = target_neighbors(points, labels, n_neighbors)
     problem = Problem(points, labels, Neighbors(np.asarray(targets)), push)
     factor = np.asarray(L, dtype=np.float64) * (scale or 1.0)
-    problem.keep(problem.find(factor, slack=1e-6))
+    problem.impostors = problem.find(factor, slack=1e-6)
     return problem.evaluate(points @ factor.T).hinge
 
 
@@ -71,7 +71,7 @@ def solve(
     X must be such that its :func:`pull_scatter` is diagonal.
     """
     pull = (1.0 - problem.push) * np.diagonal(pull_scatter(problem.X, problem.targets))
-    problem.keep(problem.find(L, _SLACK))
+    problem.impostors = problem.find(L, _SLACK)
     state = problem.evaluate(problem.X @ L.T)
     first = best = state.hinge
     best_L, bound, gap = L, 0.0, np.inf
@@ -124,7 +124,7 @@ def solve(
         elif state.hinge > best:
             # The known impostors led astray: back, with more of them.
             L, steps, slack, astray = best_L, 10, min(2.0 * slack, 4.0 * _SLACK), astray + 1
-            problem.keep(problem.impostors.union(problem.find(L, slack)))
+            problem.impostors = problem.impostors.union(problem.find(L, slack))
         elif missing > 0.01 * len(problem.impostors):
             steps = 10
     else:
