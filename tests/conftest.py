@@ -35,10 +35,6 @@ FURTHER_SETTINGS = [
     AML(n_components=1),
     AML(pairs=200, random_state=0),
     ITML(solver="projections", gamma=0.01, pairs=200, random_state=0),
-]
-"""Settings that scikit-learn's checks see beside the defaults."""
-
-SLOW_SETTINGS = [
     AML(solver="projected-gradient"),
     AML(adversary="printed"),
     AML(adversary="expanding"),
@@ -50,7 +46,7 @@ SLOW_SETTINGS = [
     DRML(n_components=1, pairs=200, random_state=0),
     AMLCV(alphas=1.0, betas=1.0, ts=0.5, cv=2, n_components=(None, 1), scoring="balanced_accuracy"),
 ]
-"""The same, in ``make test-slow`` only: their code is on the way of other tests too."""
+"""Settings that scikit-learn's checks see beside the defaults, in ``make test-slow``; other tests run their code."""
 
 
 SHARED = {
@@ -84,11 +80,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"estimator", "check"} <= set(metafunc.fixturenames):
-        mark = parametrize_with_checks([*LEARNERS.values(), *FURTHER_SETTINGS, *SLOW_SETTINGS]).mark
+        mark = parametrize_with_checks([*LEARNERS.values(), *FURTHER_SETTINGS]).mark
         names, cases = mark.args
         # scikit-learn skips this one unless SCIPY_ARRAY_API is set before SciPy is imported: see the test that does so.
         cases = [
-            pytest.param(*case, marks=pytest.mark.slow if any(case[0] is slow for slow in SLOW_SETTINGS) else ())
+            pytest.param(*case, marks=pytest.mark.slow if any(case[0] is slow for slow in FURTHER_SETTINGS) else ())
             for case in cases
             if case[1].func.__name__ != "check_array_api_input"
         ]

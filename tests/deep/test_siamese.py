@@ -1,6 +1,7 @@
 """SiameseNet: it learns what pixels do not show, the same each time, and its files are whole or refused."""
 
 import json
+from unittest import TestCase
 
 import numpy as np
 import pytest
@@ -148,12 +149,12 @@ def test_constant_and_huge_images_give_finite_embeddings(net, data):
     assert np.isfinite(SiameseNet(**SMALL).fit(images, pairs, [1, 1, -1, -1]).transform(images)).all()
 
 
-def test_progress_and_log_are_shown_when_asked_for(data, net, capsys, caplog):
+def test_progress_and_log_are_shown_when_asked_for(data, net, capsys):
     capsys.readouterr()
-    with caplog.at_level("INFO", logger="advmetric"):
+    with TestCase().assertLogs("advmetric", "INFO") as log:
         clone(net).set_params(verbose=1).fit(*data)
     assert "SiameseNet [" in capsys.readouterr().err
-    assert "pairs held out, of unseen points" in caplog.text
+    assert "pairs held out, of unseen points" in "".join(log.output)
 
 
 # --- held-out pairs and triplets ---------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """The cache: found by content, rebuilt when damaged, whole whatever happens."""
 
-import logging
 import os
 import time
 from pathlib import Path
+from unittest import TestCase
 
 import numpy as np
 import pytest
@@ -63,19 +63,18 @@ def test_other_content_is_a_miss(tmp_path, name, images, settings):
     assert compute.calls == 1
 
 
-def test_a_file_cut_short_anywhere_is_rebuilt_and_logged(tmp_path, caplog):
+def test_a_file_cut_short_anywhere_is_rebuilt_and_logged(tmp_path):
     good = cached(tmp_path, "f", IMAGES, SETTINGS, Compute())
     path = file_in(tmp_path)
     content = path.read_bytes()
     for length in [0, 1, 30, len(content) // 2, len(content) - 30, len(content) - 1]:
         path.write_bytes(content[:length])
         compute = Compute()
-        caplog.clear()
-        with caplog.at_level(logging.WARNING, logger="advmetric"):
+        with TestCase().assertLogs("advmetric", "WARNING") as log:
             np.testing.assert_array_equal(cached(tmp_path, "f", IMAGES, SETTINGS, compute), good)
         assert compute.calls == 1
-        assert "damaged" in caplog.text
-        assert str(path) in caplog.text
+        assert "damaged" in log.output[0]
+        assert str(path) in log.output[0]
         assert path.stat().st_size == len(content)
 
 
@@ -133,11 +132,12 @@ def test_a_failed_compute_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_written_costs_the_cache_only(tmp_path, caplog):
+def test_a_folder_that_cannot_be_written_costs_the_cache_only(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    features = cached(tmp_path / "file", "f", IMAGES, SETTINGS, Compute())
+    with TestCase().assertLogs("advmetric", "WARNING") as log:
+        features = cached(tmp_path / "file", "f", IMAGES, SETTINGS, Compute())
     np.testing.assert_array_equal(features, Compute()())
-    assert "not kept" in caplog.text
+    assert "not kept" in log.output[-1]
 
 
 def test_old_leftovers_of_killed_processes_are_removed_and_new_ones_kept(tmp_path):

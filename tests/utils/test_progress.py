@@ -3,6 +3,7 @@
 import io
 import logging
 import sys
+from unittest import TestCase
 
 import pytest
 
@@ -63,19 +64,20 @@ def logger():
 
 
 @pytest.mark.parametrize("solver", ["geodesic", "projected-gradient", "alternating"])
-def test_verbose_aml_logs_each_iteration(solver, vehicle, caplog, logger):
-    learned = AML(solver=solver, verbose=1).fit(vehicle.X[:, :4], vehicle.y)
-    lines = [record.getMessage() for record in caplog.records if record.name == "advmetric"]
+def test_verbose_aml_logs_each_iteration(solver, vehicle, logger):
+    with TestCase().assertLogs("advmetric", "INFO") as log:
+        learned = AML(solver=solver, verbose=1).fit(vehicle.X[:, :4], vehicle.y)
+    lines = [record.getMessage() for record in log.records]
     assert lines[0].startswith(f"AML {solver} iteration 0: objective = ")
     assert len(lines) == len(learned.objective_)
     assert float(lines[0].split("objective = ")[1].split(",")[0]) == pytest.approx(learned.objective_[0], rel=1e-8)
     assert float(lines[-1].split("objective = ")[1].split(",")[0]) == pytest.approx(learned.objective_[-1], rel=1e-8)
 
 
-def test_aml_is_silent_by_default(vehicle, caplog, capsys):
-    AML().fit(vehicle.X, vehicle.y)
-    AMLCV(alphas=1, betas=1, ts=0.5, cv=2).fit(vehicle.X, vehicle.y)
-    assert not caplog.records
+def test_aml_is_silent_by_default(vehicle, capsys):
+    with TestCase().assertNoLogs("advmetric"):
+        AML().fit(vehicle.X, vehicle.y)
+        AMLCV(alphas=1, betas=1, ts=0.5, cv=2).fit(vehicle.X, vehicle.y)
     assert capsys.readouterr() == ("", "")
 
 
