@@ -165,7 +165,9 @@ def fit_tuned(method: Method, parts: Split, task: Task) -> tuple[Any, dict[str, 
     if len(X) > profile.tune_rows:
         X, _, y, _ = train_test_split(X, y, train_size=profile.tune_rows, stratify=y, random_state=task.trial)
     fewer = pairs if method.weighs_pairs_in_sum else min(profile.tune_pairs, pairs or drawn)
-    params = {}
+    params: dict[str, Any] = {}
+    if method.name == SEARCH.name:  # it tunes by itself
+        params = {"cv": profile.search_folds}
     if method.grid:
         params = best_params(
             make_learner(method, {}, pairs=fewer, random_state=task.trial),
@@ -176,7 +178,7 @@ def fit_tuned(method: Method, parts: Split, task: Task) -> tuple[Any, dict[str, 
             thin=profile.thin,
         )
     learner = make_learner(method, params, pairs=pairs, random_state=task.trial).fit(parts.X_train, parts.y_train)
-    if method.name == SEARCH.name:  # it tunes by itself
+    if method.name == SEARCH.name:
         params = {"loss": learner.best_loss_}
     return learner, params
 

@@ -18,7 +18,7 @@ from selenium.webdriver import Keys
 import advmetric
 from advmetric.cli import main
 from advmetric.experiments.catalogue import run_task
-from advmetric.experiments.engine.plan import PROFILES, Plan, Profile
+from advmetric.experiments.engine.plan import PROFILES, Plan
 from advmetric.experiments.engine.store import Record, Store, Task
 from advmetric.experiments.protocol import contenders
 from advmetric.experiments.report.page import write_report
@@ -40,7 +40,9 @@ def folder(tmp_path_factory):
     """A complete report of a run still quicker than the quick one: two trials for Table 1, one of all else."""
     out = tmp_path_factory.mktemp("report")
     plan = Plan(profile="quick", trials=2, datasets=["breast-cancer", "vehicle"], methods=["Euclidean", "GMML", "AML"])
-    tiny = Profile(trials=2, draws=2, max_rows=150, tune_rows=120, max_pairs=300, tune_pairs=300, thin=12)
+    tiny = replace(
+        PROFILES["quick"], trials=2, draws=2, max_rows=150, tune_rows=120, max_pairs=300, tune_pairs=300, thin=12
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PROFILES, "quick", tiny)
         patch.setattr(few_pairs, "STEPS", few_pairs.STEPS[2:])

@@ -164,8 +164,9 @@ def _explanation(table: Comparison, settings: Any) -> str:
         f"Mean ± sd over {max(trials.values())} random 80/20 splits{f' ({counts})' if counts else ''}; below it the "
         "paper's own number. Bold: lowest mean; †: significantly above it (paired Wilcoxon over the splits, Holm, 5 %)."
         f" Parameters by 3-fold cross-validation inside the training part (on at most {settings.tune_rows} points "
-        f"and, but for ITML, {settings.tune_pairs} pairs; AMLCV by its own 5-fold search); scaling, and PCA to 50 "
-        "where there are over 100 features (not in sets named /all), fitted on the training part; the same splits and "
+        f"and, but for ITML, {settings.tune_pairs} pairs; AMLCV by its own {settings.search_folds}-fold search); "
+        "scaling, and PCA to 50 where there are over 100 features (not in sets named /all), fitted on the training "
+        "part; the same splits and "
         "the same 1000c(c−1) random pairs for all methods that learn from pairs. NCA learns from at most "
         f"{NCA_ROWS} points. ERML and DRIFT are reconstructions from abstracts." + limits
     )
