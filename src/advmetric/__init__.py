@@ -17,6 +17,7 @@ from .algorithms.gmml import GMML
 from .algorithms.itml import ITML
 from .algorithms.lmnn.estimator import LMNN
 from .algorithms.registry import Method, methods
+from .algorithms.rgml import RGML
 from .algorithms.rvml import RVML, KernelRVML
 from .datasets import list_datasets, load_dataset
 from .metric.index import MetricIndex
@@ -35,6 +36,7 @@ __all__ = [
     "GMML",
     "ITML",
     "LMNN",
+    "RGML",
     "RVML",
     "AllPairs",
     "BalancedPairs",

@@ -24,6 +24,7 @@ from .flatgeo import FlatGeo
 from .gmml import GMML
 from .itml import ITML
 from .lmnn import LMNN
+from .rgml import RGML
 from .rvml import RVML
 
 __all__ = ["SEARCH", "Method", "methods"]
@@ -131,6 +132,13 @@ _METHODS = (
         "Wang, Liu, Yi, Jiang, Hsieh. Provably Robust Metric Learning. NeurIPS 2020",
         "paper and authors' code",
         {"loss": ("negative", "logistic"), "n_steps": (300, 1000)},
+    ),
+    Method(
+        "RGML",
+        RGML,
+        "Collas, Breloy, Ginolhac, Ren, Ovarlez. Robust Geometric Metric Learning. EUSIPCO 2022",
+        "paper and authors' code",
+        {"cost": ("gaussian", "tyler"), "lam": (0.01, 0.05, 0.5)},
     ),
     Method(
         "AML",
