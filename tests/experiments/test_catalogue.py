@@ -25,7 +25,7 @@ def test_every_group_has_runs_and_every_run_has_a_worker():
 def test_the_quick_table_has_the_bundled_sets_and_all_methods():
     tasks = table1.tasks(QUICK)
     assert {t.dataset for t in tasks} == set(table1.DATASETS) - {"isolet"}
-    assert len({t.method for t in tasks}) == 15
+    assert len({t.method for t in tasks}) == 16
     assert {t.trial for t in tasks} == {0, 1, 2}
 
 
@@ -76,11 +76,21 @@ def test_sensitivity_varies_one_parameter(monkeypatch):
     monkeypatch.setattr(sensitivity, "VALUES", (1e-3, 1.0, 1e3))
     parts_of = {}
     for name in ("alpha", "beta"):
-        result = sensitivity.run(Task("sensitivity", "mnist-4000", name, 0, "quick"), None)
+        result = sensitivity.run(Task("sensitivity", "mnist-4000", f"AML {name}", 0, "quick"), None)
         assert len(result["train"]) == len(result["test"]) == 3
         parts_of[name] = result
     # At 1 both are the same model.
     assert parts_of["alpha"]["test"][1] == parts_of["beta"]["test"][1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["PairAML 10", "AMLCV 10"])
+def test_full_runs_on_pairs_have_the_discriminative_losses(method):
+    tasks = STUDIES["few-pairs"].tasks(Plan())
+    task = next(task for task in tasks if (task.dataset, task.method) == ("vehicle", method))
+    result = run_task(task)
+    assert result["params"]["loss"] == "pairs" or method == "AMLCV 10"
+    assert 0.0 < result["error"] < 0.5
 
 
 @pytest.mark.parametrize("name", ["adversary", "solvers", "few-pairs", "noise", "robustness"])

@@ -11,7 +11,7 @@ from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
 from advmetric.experiments.protocol import split_of
 
-from .ladder import DATASETS, METHODS, ladder_section, learn_from_pairs
+from .ladder import CHOICE, ladder_section, ladder_tasks, learn_from_pairs
 
 __all__ = ["STUDY"]
 
@@ -20,7 +20,7 @@ STEPS = (1000, 40, 10, 3)
 
 def tasks(plan: Plan) -> list[Task]:
     """Return a task per method, number of pairs, set and trial."""
-    return plan.tasks("few-pairs", DATASETS, [f"{m} {step}" for step in STEPS for m in METHODS], trials=10)
+    return ladder_tasks(plan, "few-pairs", STEPS)
 
 
 def run(task: Task, data_home: Path | None) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
 
 def section(records: Sequence[Record]) -> Section:
     """Return the section of the report."""
-    caption = "t = 1/2; AML's alpha and beta by cross-validation on the pairs."
+    caption = CHOICE + " on the pairs."
     return ladder_section(records, "Fewer pairs", [str(s) for s in STEPS], "training pairs, times c(c − 1)", caption)
 
 

@@ -1,4 +1,4 @@
-"""What the studies of few pairs and of wrong labels share: GMML beside AML on drawn pairs, over a ladder of steps."""
+"""What the studies of few pairs and of wrong labels share: four methods on drawn pairs, over a ladder of steps."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from advmetric.algorithms.amlcv import AMLCV
 from advmetric.algorithms.gmml import GMML
+from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section
 from advmetric.experiments.protocol import Split, knn_error
@@ -21,52 +22,76 @@ from advmetric.plots.axes import COLORS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DATASETS", "METHODS", "ladder_section", "learn_from_pairs"]
+__all__ = ["CHOICE", "METHODS", "ladder_section", "ladder_tasks", "learn_from_pairs"]
 
 DATASETS = ("vehicle", "image-segment")
-METHODS = ("GMML", "AML")
+METHODS = ("GMML", "AML", "PairAML", "AMLCV")
+"""Quick runs have the first two only. NeighborAML learns from labels, not from pairs."""
+CHOICE = (
+    "GMML and AML with t = 1/2; AML's alpha and beta, PairAML's parameters and AMLCV's loss are chosen by 3-fold "
+    "cross-validation"
+)
 ALPHAS, BETAS = (0.1, 1.0, 10.0, 100.0), (0.01, 0.1, 1.0)
+
+
+def ladder_tasks(plan: Plan, study: str, steps: Sequence[Any]) -> list[Task]:
+    """Return a task per method, step, set and trial."""
+    names = METHODS if plan.profile == "full" else METHODS[:2]
+    return plan.tasks(study, DATASETS, [f"{name} {step}" for step in steps for name in names], trials=10)
 
 
 def learn_from_pairs(task: Task, parts: Split, name: str, per_class_pair: int, wrong: float) -> dict[str, Any]:
     """Return the error after learning from c (c - 1) × this many pairs, a share of which is mislabelled.
 
-    t = 1/2; AML's alpha and beta by cross-validation on the pairs.
+    Parameters are chosen on these pairs.
     """
     c = parts.n_classes
     pairs = RandomPairs(per_class_pair * c * (c - 1)).sample(parts.X_train, parts.y_train, task.trial)
     labels = pairs.labels.copy()
     rng = np.random.default_rng([task.seed, task.trial, 5])
     labels[rng.permutation(len(labels))[: round(wrong * len(labels))]] *= -1
-    learner: Any = GMML(preprocessor=parts.X_train)
-    if name == "AML":
-        cv = StratifiedKFold(3, shuffle=True, random_state=task.trial)
-        learner = AMLCV(alphas=ALPHAS, betas=BETAS, ts=(0.5,), cv=cv, preprocessor=parts.X_train)
+    shared = {
+        "cv": StratifiedKFold(3, shuffle=True, random_state=task.trial),
+        "preprocessor": parts.X_train,
+        "random_state": task.trial,
+    }
+    learner: Any
+    if name == "GMML":
+        learner = GMML(preprocessor=parts.X_train)
+    elif name == "AML":
+        learner = AMLCV(alphas=ALPHAS, betas=BETAS, ts=(0.5,), **shared)
+    else:
+        learner = AMLCV(losses=("pairs",) if name == "PairAML" else None, **shared)
     learner.fit(pairs.indices, labels)
-    params = {key: learner.best_params_[key] for key in ("alpha", "beta")} if name == "AML" else {}
+    params = {"loss": learner.best_loss_, **learner.best_params_} if name != "GMML" else {}
     return {"error": knn_error(learner, parts), "params": params}
 
 
 def ladder_section(records: Sequence[Record], title: str, steps: Sequence[str], label: str, caption: str) -> Section:
-    """Return the errors of GMML and AML over the steps, as a figure and as a table."""
-    datasets = sorted({r.task.dataset for r in records})
+    """Return the errors of the methods over the steps, as a figure and as a table."""
+    datasets, methods = sorted({r.task.dataset for r in records}), _methods(records)
     rows = [
         [
             f"{d}, {step}",
-            *(mean_and_sd(values_of(records, "error", dataset=d, method=f"{m} {step}")) for m in METHODS),
+            *(mean_and_sd(values_of(records, "error", dataset=d, method=f"{m} {step}")) for m in methods),
         ]
         for d in datasets
         for step in steps
     ]
     drawing = Drawing(lambda: _figure(records, steps, label), caption)
-    return Section(title, [drawing, Table(["", *METHODS], rows)])
+    return Section(title, [drawing, Table(["", *methods], rows)])
+
+
+def _methods(records: Sequence[Record]) -> list[str]:
+    there = {r.task.method.split(" ")[0] for r in records}
+    return [name for name in METHODS if name in there]
 
 
 def _figure(records: Sequence[Record], steps: Sequence[str], label: str) -> Figure:
     datasets = sorted({r.task.dataset for r in records})
     figure, axes = subplots(len(datasets), 2, (4.3, 2.8))
     for ax, dataset in zip(axes, datasets, strict=True):
-        for name, color in (("GMML", COLORS[1]), ("AML", COLORS[0])):
+        for name, color in zip(_methods(records), (COLORS[1], COLORS[0], *COLORS[2:]), strict=False):
             found = [values_of(records, "error", dataset=dataset, method=f"{name} {step}") for step in steps]
             means = [v.mean() if len(v) else np.nan for v in found]
             spread = [v.std() if len(v) else np.nan for v in found]

@@ -1,14 +1,15 @@
-"""The paper's Fig. 5: training and test error of AML on MNIST against alpha (beta = 1) and beta (alpha = 1)."""
+"""The paper's Fig. 5: training and test error on MNIST against alpha (beta = 1) and beta (alpha = 1)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from advmetric.algorithms.aml import AML
+from advmetric.algorithms.discriminative import NeighborAML, PairAML
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
@@ -26,19 +27,27 @@ __all__ = ["STUDY", "VALUES"]
 
 VALUES = tuple(float(10.0**k) for k in np.arange(-3.0, 3.5, 0.5))
 DATASET = "mnist-4000"
+LEARNERS: dict[str, Callable[[], Any]] = {
+    "AML": AML,
+    "PairAML": lambda: PairAML(alpha=1.0, beta=1.0, random_state=0),
+    "NeighborAML": lambda: NeighborAML(alpha=1.0, beta=1.0, random_state=0),
+}
+"""AML, and in full runs the others."""
+CURVES = tuple(f"{learner} {parameter}" for learner in LEARNERS for parameter in ("alpha", "beta"))
 
 
 def tasks(plan: Plan) -> list[Task]:
     """Return a task per trial and parameter: all values of one parameter share the data."""
-    return plan.tasks("sensitivity", [DATASET], ["alpha", "beta"], trials=10)
+    return plan.tasks("sensitivity", [DATASET], CURVES if plan.profile == "full" else CURVES[:2], trials=10)
 
 
 def run(task: Task, data_home: Path | None) -> dict[str, Any]:
-    """Return the errors for all values of one parameter, the other being 1, at the paper's t = 1/2."""
+    """Return the errors for all values of one parameter, the other being 1; AML at the paper's t = 1/2."""
     parts = split_of(task, data_home)
+    name, parameter = task.method.split(" ")
     train, test = [], []
     for value in VALUES:
-        learner = AML().set_params(**{task.method: value}).fit(parts.X_train, parts.y_train)
+        learner = LEARNERS[name]().set_params(**{parameter: value}).fit(parts.X_train, parts.y_train)
         train.append(training_error(learner.transform(parts.X_train), parts))
         test.append(knn_error(learner, parts))
     return {"values": list(VALUES), "train": train, "test": test}
@@ -57,38 +66,35 @@ def training_error(Z: Matrix, parts: Split) -> float:
 def section(records: Sequence[Record]) -> Section:
     """Return the figure and the range of the error."""
     lines, rows = [], []
-    for parameter in ("alpha", "beta"):
-        test, values = values_of(records, "test", method=parameter), values_of(records, "values", method=parameter)
+    for curve in CURVES:
+        test, values = values_of(records, "test", method=curve), values_of(records, "values", method=curve)
         if len(test):
             means = test.mean(axis=0)
             lines.append(
-                f"{parameter}: the test error is {means.min():.4f} at all values."
+                f"{curve}: the test error is {means.min():.4f} at all values."
                 if means.min() == means.max()
-                else f"{parameter}: the test error goes from {means.min():.4f} (at {values[0][means.argmin()]:g}) to "
+                else f"{curve}: the test error goes from {means.min():.4f} (at {values[0][means.argmin()]:g}) to "
                 f"{means.max():.4f} (at {values[0][means.argmax()]:g})."
             )
-            rows += [
-                [f"{parameter} = {v:g}", mean_and_sd(test[:, i], 4)] for i, v in enumerate(values[0]) if i % 2 == 0
-            ]
+            rows += [[f"{curve} = {v:g}", mean_and_sd(test[:, i], 4)] for i, v in enumerate(values[0]) if i % 2 == 0]
     return Section(
         "Sensitivity on MNIST (Fig. 5)",
         [
             Drawing(lambda: _figure(records), "Mean and standard deviation over the trials."),
-            Paragraph(f"{' '.join(lines)} The paper finds an optimum near alpha = 1 and beta = 0.8."),
+            Paragraph(f"{' '.join(lines)} The paper finds an optimum of AML near alpha = 1 and beta = 0.8."),
             Table(["", "5-NN error, test"], rows),
         ],
     )
 
 
 def _figure(records: Sequence[Record]) -> Figure:
-    figure, axes = subplots(2, 2, (4.3, 3.0))
-    for ax, parameter in zip(axes, ("alpha", "beta"), strict=True):
-        values = values_of(records, "values", method=parameter)
-        if not len(values):
-            continue
-        curves = {kind: values_of(records, kind, method=parameter) for kind in ("train", "test")}
-        plot_bands(values[0].tolist(), curves, ax=ax, log=True, title=f"MNIST: {parameter}, the other being 1")
-        ax.set(xlabel=parameter, ylabel="5-NN error")
+    drawn = [curve for curve in CURVES if any(r.task.method == curve for r in records)]
+    figure, axes = subplots(len(drawn), 2, (4.3, 3.0))
+    for ax, curve in zip(axes, drawn, strict=True):
+        values = values_of(records, "values", method=curve)
+        curves = {kind: values_of(records, kind, method=curve) for kind in ("train", "test")}
+        plot_bands(values[0].tolist(), curves, ax=ax, log=True, title=f"MNIST: {curve}, the other being 1")
+        ax.set(xlabel=curve.split(" ")[1], ylabel="5-NN error")
     return figure
 
 

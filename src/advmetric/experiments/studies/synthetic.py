@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from advmetric.algorithms.aml import AML
 from advmetric.algorithms.amlcv import AMLCV
+from advmetric.algorithms.discriminative import NeighborAML, PairAML
 from advmetric.algorithms.euclidean import Euclidean
 from advmetric.algorithms.gmml import GMML
 from advmetric.experiments.engine.plan import Plan
@@ -41,8 +42,12 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "AML": AML,
     "GMML, tuned t": lambda: AMLCV(alphas=(0.0,), betas=(1.0,), ts=(0.1, 0.25, 0.5, 0.75, 0.9), cv=3),
     "AML, tuned": lambda: AMLCV(ts=(0.1, 0.25, 0.5, 0.75, 0.9), alphas=(0.1, 1.0, 10.0, 100.0), cv=3),
+    "PairAML": lambda: PairAML(random_state=0),
+    "NeighborAML": lambda: NeighborAML(random_state=0),
+    "AMLCV": lambda: AMLCV(cv=3, random_state=0),
 }
-"""GMML and AML as in the paper (t = 1/2, alpha = beta = 1), and tuned on the clean training set."""
+"""GMML and AML as in the paper (t = 1/2, alpha = beta = 1) and tuned on the clean training set; PairAML and NeighborAML
+as they come; AMLCV, which chooses the loss too."""
 DRAWN = ("Euclidean", "GMML", "AML")
 """Learners that the figure shows."""
 

@@ -11,7 +11,7 @@ from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
 from advmetric.experiments.protocol import split_of
 
-from .ladder import DATASETS, METHODS, ladder_section, learn_from_pairs
+from .ladder import CHOICE, ladder_section, ladder_tasks, learn_from_pairs
 
 __all__ = ["STUDY"]
 
@@ -20,7 +20,7 @@ STEPS = tuple(f"{100 * share:g} %" for share in (0.0, 0.05, 0.1, 0.2))
 
 def tasks(plan: Plan) -> list[Task]:
     """Return a task per method, share of wrong labels, set and trial."""
-    return plan.tasks("noise", DATASETS, [f"{m} {step}" for step in STEPS for m in METHODS], trials=10)
+    return ladder_tasks(plan, "noise", STEPS)
 
 
 def run(task: Task, data_home: Path | None) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
 
 def section(records: Sequence[Record]) -> Section:
     """Return the section of the report."""
-    caption = "40 c(c − 1) pairs; t = 1/2; AML's alpha and beta by cross-validation on the noisy pairs."
+    caption = f"40 c(c − 1) pairs. {CHOICE} on the noisy pairs."
     return ladder_section(records, "Wrong labels", STEPS, "pairs with the wrong label", caption)
 
 
