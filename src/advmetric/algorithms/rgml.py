@@ -132,9 +132,9 @@ def minimise(
     -2 lam H. The first step goes to A exp((1 + 2 lam) H), which is Newton's where the A_k are as the data say; the
     lengths of the others are those of Barzilai and Borwein; steps that do not lower the objective are halved. For
     losses other than the Gaussian one the weights of differences are renewed between steps; they bound the loss from
-    above, so that the objective still falls. Where they do not depend on the scale of A_k (``scale_free``), det A_k =
-    det A is best, and set. The slope is the
-    norm of the gradient by all matrices, divided by √d and, for A, by its curvature 2 lam/(1 + 2 lam).
+    above, so that the objective still falls. Where the losses plus log det A_k do not depend on the scale of A_k
+    (``scale_free``), det A_k = det A is best, and set. The slope is the norm of the gradient by all matrices, divided
+    by √d and, for A, by the curvature 2 lam/(1 + 2 lam).
     """
     d = len(start)
     G = np.linalg.cholesky(start).astype(np.float64, copy=False)
@@ -183,12 +183,6 @@ def minimise(
     return Result(current, objective, False, message, slope, exhausted=True)
 
 
-def _spread(V: Matrix, reg: float) -> Vector:
-    """reg ‖v‖²/d of each difference: the mean square of a little noise in all directions."""
-    squares: Vector = np.einsum("ij,ij->i", V, V)
-    return (reg / V.shape[1]) * squares
-
-
 def _gaussian(statistics: PointStatistics, chosen: NDArray[np.intp], reg: float) -> Weighting:
     """tr(A_k⁻¹S_k), S_k the mean of vvᵀ over all pairs of the class: twice its covariance."""
     S = [2.0 * statistics.scatters[k] / (statistics.counts[k] - 1) for k in chosen]
@@ -202,17 +196,17 @@ def _gaussian(statistics: PointStatistics, chosen: NDArray[np.intp], reg: float)
 
 
 def _tyler(differences: Sequence[Matrix], reg: float) -> Weighting:
-    """d · mean of log q, q = vᵀA_k⁻¹v, bounded by d · mean of log q₀ + q/q₀ - 1."""
-    spreads = [_spread(V, reg) for V in differences]
+    """d · mean of log q, q = vᵀA_k⁻¹v, bounded by d · mean of log q₀ + q/q₀ - 1; with a little noise in each v."""
+    spreads = [(reg / V.shape[1]) * np.einsum("ij,ij->i", V, V) for V in differences]
 
     def weigh(factors: Sequence[Matrix]) -> tuple[list[Matrix], Vector]:
         weighted, losses = [], []
         for B, V, spread in zip(factors, differences, spreads, strict=True):
             n, d = V.shape
             q = np.einsum("ij,ij->i", V @ B.T, V @ B.T) + spread * np.vdot(B, B)
-            weights = (d / max(n, 1)) / q
+            weights = (d / n) / q
             weighted.append(V.T @ (weights[:, None] * V) + float(weights @ spread) * np.eye(d))
-            losses.append(d * float(np.mean(np.log(q))) if n else 0.0)
+            losses.append(d * float(np.mean(np.log(q))))
         return weighted, np.array(losses)
 
     return weigh
