@@ -25,10 +25,9 @@ HEAD = """# Results
 
 Measured with the full profile (`advmetric reproduce --data-home DIR`, seed 0), one BLAS thread per process. The records
 are in docs/results/; `python tools/results_doc.py` writes this page from them. The report of `make reproduce` shows the
-same sections, with figures, in quick form. Times were taken on shared machines. The synthetic data, sensitivity, fewer
-pairs, wrong labels, and in verification the other methods and the patches, were last measured in
-[earlier versions](results-earlier.md). "Robustness" was measured when NeighborAML looked at 20 (margin) or 40
-(softmax) impostors per point; it now looks at 5 or 10.
+same sections, with figures, in quick form. Times were taken on shared machines. Each section says how many splits or
+folds it has; where they are fewer than the plan's, time ran out. In verification, methods and sets that are missing
+here were last measured in [earlier versions](results-earlier.md).
 """
 
 
