@@ -38,15 +38,13 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
 
 def section(records: Sequence[Record]) -> Section:
     """Return a table of adversaries and sets."""
-    datasets = sorted({r.task.dataset for r in records})
+    datasets, trials = sorted({r.task.dataset for r in records}), len({r.task.trial for r in records})
     rows = [
         [name, *(mean_and_sd(values_of(records, "error", dataset=d, method=name), 4) for d in datasets)]
         for name in ADVERSARIES
     ]
-    return Section(
-        "Adversaries",
-        [Paragraph("5-NN error at the paper's t = 1/2, alpha = beta = 1."), Table(["adversary", *datasets], rows)],
-    )
+    explanation = f"5-NN error at the paper's t = 1/2, alpha = beta = 1, mean ± sd over {trials} trials."
+    return Section("Adversaries", [Paragraph(explanation), Table(["adversary", *datasets], rows)])
 
 
 STUDY = Study("adversary", "ablation", tasks, run, section)

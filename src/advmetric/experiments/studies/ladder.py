@@ -14,7 +14,7 @@ from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section
 from advmetric.experiments.protocol import Split, knn_error
-from advmetric.experiments.report.content import Drawing, Table, mean_and_sd, values_of
+from advmetric.experiments.report.content import Drawing, Paragraph, Table, mean_and_sd, values_of
 from advmetric.experiments.report.drawing import subplots
 from advmetric.pairs.samplers import RandomPairs
 from advmetric.plots.axes import COLORS
@@ -78,8 +78,9 @@ def ladder_section(records: Sequence[Record], title: str, steps: Sequence[str], 
         for d in datasets
         for step in steps
     ]
-    drawing = Drawing(lambda: _figure(records, steps, label), caption)
-    return Section(title, [drawing, Table(["", *methods], rows)])
+    explanation = Paragraph(f"5-NN error, mean ± sd over {len({r.task.trial for r in records})} trials. {caption}")
+    drawing = Drawing(lambda: _figure(records, steps, label), "Mean and standard deviation over the trials.")
+    return Section(title, [explanation, drawing, Table(["", *methods], rows)])
 
 
 def _methods(records: Sequence[Record]) -> list[str]:
