@@ -1,6 +1,7 @@
 """What the tests of the contract share: the learners, and data for each kind of supervision."""
 
 import copy
+import gc
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -76,6 +77,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid if spread else SHARED.get(path, path)
 
     return ByFixtures(config, log)
+
+
+gc.disable()  # until all tests are collected: what imports make stays
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage among what tests make only, not among the modules and the thousands of collected tests."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
