@@ -141,6 +141,7 @@ def test_the_best_candidate_is_fitted_on_all_data(vehicle, kind):
     np.testing.assert_array_equal(search.best_estimator_.transform(vehicle.X), alone.transform(vehicle.X))
 
 
+@pytest.mark.slow
 def test_the_winner_beats_the_default_on_vehicle(vehicle):
     search = AMLCV(cv=3).fit(vehicle.X, vehicle.y)
     default = by_hand(vehicle, "X", {}, StratifiedKFold(3), five_neighbours)

@@ -493,6 +493,7 @@ def test_awkward_data_just_works(learner, name):
     assert np.isfinite(learner.pair_distance(pairs)).all()
 
 
+@pytest.mark.slow
 def test_300_digits_of_784_pixels_just_work():
     data = load_dataset("mnist-4000")
     X, y = data.X[::13][:300], data.y[::13][:300]

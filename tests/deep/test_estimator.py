@@ -85,6 +85,7 @@ def recall_among_few(points, y, n=10):
     return np.mean([retrieval_scores(points[rows], y[rows])["recall_at_1"] for rows in galleries])
 
 
+@pytest.mark.slow
 def test_on_digits_never_seen_the_embedding_beats_pixels(digits):
     images, y = digits
     seen = y < 7

@@ -43,6 +43,7 @@ def test_tuning_picks_the_best_of_the_grid_by_cross_validation(name, grid, best)
     assert learner.get_params()[next(iter(grid))] == best
 
 
+@pytest.mark.slow
 def test_amlcv_tunes_by_itself_with_the_folds_of_the_profile():
     parts = split("breast-cancer", 0, max_rows=40)
     learner, chosen = fit_tuned(BY_NAME["AMLCV"], parts, Task("table1", "breast-cancer", "AMLCV", 0, "quick"))

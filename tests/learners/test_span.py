@@ -264,6 +264,7 @@ def test_pairs_from_differences_differ_by_them():
     np.testing.assert_allclose(pairs_scatter(pairs).B, V[[1, 3]].T @ V[[1, 3]] / 2)
 
 
+@pytest.mark.slow
 def test_the_riccati_equation_holds_in_all_3000_dimensions(monkeypatch, decomposed):
     """M = A⁻¹ # B solves MAM = B. Checked on vectors, so that nothing of the kind is formed but the components."""
     monkeypatch.setattr("advmetric.learners.moments._MOST_DENSE", 3000)

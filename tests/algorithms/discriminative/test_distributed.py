@@ -86,7 +86,8 @@ def test_dataframes_in_single_precision_with_names_and_empty_chunks(data, learne
     assert found.feature_names_in_.tolist() == list("abcde")
 
 
-@pytest.mark.parametrize("learner", [pytest.param(FEW[0], marks=pytest.mark.slow), FEW[1]], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", FEW, ids=str)
 def test_a_worker_killed_between_two_evaluations_changes_nothing(client, data, learner, monkeypatch):
     X, y = data
     client.wait_for_workers(2, timeout=120)
