@@ -99,7 +99,7 @@ def test_strong_shrinking_gives_the_pooled_covariance_and_weak_the_riemannian_me
 
 @pytest.mark.parametrize("cost", ["gaussian", "tyler"])
 def test_the_metric_follows_linear_maps_of_the_features(cost):
-    # d is invariant under congruence, and noise of 1e-13 is next to none.
+    # The distance is invariant under congruence, and noise of 1e-13 is next to none.
     X, y = sample()
     T = np.random.default_rng(5).standard_normal((3, 3))
     settings = {"cost": cost, "reg": 1e-13, "tol": 1e-8, "random_state": 0}
@@ -123,6 +123,14 @@ def test_tylers_cost_does_not_see_the_lengths_of_differences():
         A = result.x.G @ result.x.G.T
         shapes.append(A / np.linalg.det(A) ** 0.25)
     np.testing.assert_allclose(*shapes, rtol=1e-6, atol=1e-8)
+
+
+def test_tylers_cost_leaves_the_scale_to_the_centre_at_once():
+    rng = np.random.default_rng(7)
+    weigh = rgml._tyler([rng.standard_normal((50, 4)) * [1.0, 2.0, 5.0, 9.0] for _ in range(2)], 1e-3)
+    early = minimise(weigh, np.eye(4), np.array([0.5, 0.5]), 0.01, scale_free=True, tol=1e-12, max_iter=2)
+    assert not early.converged
+    assert max(abs(u.mean()) for u in early.x.logs) < 1e-12
 
 
 def test_outliers_turn_tylers_metric_less():

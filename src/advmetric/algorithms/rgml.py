@@ -53,7 +53,7 @@ class Shrunk:
 
     For the second moment S of a class, U diag(t) Uᵀ = G⁻¹SG⁻ᵀ, the A_k that minimises
 
-        tr(A_k⁻¹S) + log det A_k + lam d²(A, A_k),   d the affine-invariant Riemannian distance,
+        tr(A_k⁻¹S) + log det A_k + lam δ²(A, A_k),   δ the affine-invariant Riemannian distance,
 
     is GU exp(diag(u)) UᵀGᵀ with u of :func:`shrunk_logarithms`: by von Neumann's inequality for traces it has the same
     axes, so each of them is a problem in one variable.
@@ -91,7 +91,7 @@ class Shrunk:
         return 2.0 * float(np.sum(np.log(np.diagonal(self.G))))
 
     def regular_part(self, lam: float) -> Vector:
-        """log det A_k + lam d²(A, A_k) of each class."""
+        """log det A_k + lam δ²(A, A_k) of each class."""
         return np.array([self.log_det + np.sum(u) + lam * np.sum(u**2) for u in self.logs])
 
     def direction(self, shares: Vector) -> Matrix:
@@ -126,7 +126,7 @@ def minimise(
     max_iter: int,
     monitor: Monitor | None = None,
 ) -> Result[Shrunk]:
-    """Minimise Σ share_k [loss_k(A_k) + log det A_k + lam d²(A, A_k)] over A and A_k.
+    """Minimise Σ share_k [loss_k(A_k) + log det A_k + lam δ²(A, A_k)] over A and A_k.
 
     For a centre A the A_k are known in closed form, which leaves a geodesically convex function of A whose gradient is
     -2 lam H. The first step goes to A exp((1 + 2 lam) H), which is Newton's where the A_k are as the data say; the
@@ -217,9 +217,9 @@ class RGML(IterativeLearner):
 
     Minimises over positive definite A and A_k, one for each class k with its share π_k of the points,
 
-        Σ_k π_k [ℓ_k(A_k) + log det A_k + lam d²(A, A_k)],
+        Σ_k π_k [ℓ_k(A_k) + log det A_k + lam δ²(A, A_k)],
 
-    d the affine-invariant Riemannian distance. The metric is M = A⁻¹. With v the differences of pairs of class k, ℓ_k
+    δ the affine-invariant Riemannian distance. The metric is M = A⁻¹. With v the differences of pairs of class k, ℓ_k
     is the mean of vᵀA_k⁻¹v ("gaussian": the likelihood of a normal distribution) or d times the mean of log vᵀA_k⁻¹v
     ("tyler": Tyler's estimator, for which the length of a difference does not matter, so that outliers and points with
     wrong labels have little weight).
