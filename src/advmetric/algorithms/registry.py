@@ -53,8 +53,8 @@ class Method:
     """How sure the formulas are: from the paper, the authors' code, a textbook, or a reconstruction."""
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Parameters worth tuning, with the values to try by default."""
-    weighs_pairs_in_sum: bool = False
-    """Whether a parameter weighs a sum over pairs: tuned on fewer pairs, it would be wrong for all of them."""
+    tunes_on_all_pairs: bool = False
+    """Whether the best parameters depend on the number of pairs: tuned on fewer pairs, they would be wrong for all."""
 
     @property
     def draws_paper_pairs(self) -> bool:
@@ -75,7 +75,7 @@ _METHODS = (
         "Davis, Kulis, Jain, Sra, Dhillon. Information-Theoretic Metric Learning. ICML 2007",
         "authors' code",
         {"gamma": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)},
-        weighs_pairs_in_sum=True,
+        tunes_on_all_pairs=True,
     ),
     Method(
         "LMNN",
@@ -152,7 +152,8 @@ _METHODS = (
         PairAML,
         "this library: logistic loss on pairs, after Chen et al. (IJCAI 2018) and Guillaumin et al. (ICCV 2009)",
         "derived here",
-        {"t": (0.1, 0.25, 0.5), "gamma": (0.01, 0.1, 1.0), "alpha": (0.0, 1.0)},
+        {"t": (0.1, 0.5), "gamma": (0.01, 0.1, 0.3, 1.0), "alpha": (1.0, 0.0), "beta": (10.0, 30.0)},
+        tunes_on_all_pairs=True,
     ),
     Method(
         "NeighborAML",

@@ -164,7 +164,7 @@ def fit_tuned(method: Method, parts: Split, task: Task) -> tuple[Any, dict[str, 
     X, y = parts.X_train, parts.y_train
     if len(X) > profile.tune_rows:
         X, _, y, _ = train_test_split(X, y, train_size=profile.tune_rows, stratify=y, random_state=task.trial)
-    fewer = pairs if method.weighs_pairs_in_sum else min(profile.tune_pairs, pairs or drawn)
+    fewer = pairs if method.tunes_on_all_pairs else min(profile.tune_pairs, pairs or drawn)
     params: dict[str, Any] = {}
     if method.name == SEARCH.name:  # it tunes by itself
         params = {"cv": profile.search_folds}

@@ -1,4 +1,8 @@
-"""Ablation: each discriminative loss without the adversary, with it among the candidates, and stopped early instead."""
+"""Ablation: each discriminative loss without the adversary, with it among the candidates, and stopped early instead.
+
+Twelve tasks: 5-NN on the sets of Table 1 with the losses on neighbours, and verification with the loss on pairs. Every
+variant chooses among as many settings by the same rule.
+"""
 
 from __future__ import annotations
 
@@ -11,72 +15,161 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import train_test_split
 
 from advmetric.algorithms.discriminative import NeighborAML, PairAML
+from advmetric.datasets.verification import load_verification
 from advmetric.evaluation.robustness import attack_knn
 from advmetric.evaluation.significance import holm, paired_p_value
+from advmetric.evaluation.worst_pairs import worst_pair_auc
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
-from advmetric.experiments.protocol import FOLDS, K, knn_error, split_of
+from advmetric.experiments.protocol import K, contenders, knn_error, split_of
 from advmetric.experiments.report.comparison import ENOUGH, LEVEL
 from advmetric.experiments.report.content import Cell, Paragraph, Table, mean_and_sd
-from advmetric.learners.tuning import NeighborScorer, Params, make_folds, score_candidates
+from advmetric.experiments.verification_protocol import features, learn, pairs_of, tuning_parts
+from advmetric.learners.tuning import (
+    NeighborScorer,
+    PairScorer,
+    Params,
+    Part,
+    Scorer,
+    make_folds,
+    score_candidates,
+    simplest_within_one_standard_error,
+)
+from advmetric.pairs.data import LabelledPoints
+from advmetric.utils.typing import Matrix
 
-from .table1 import available
+from . import table1, verification
 
-__all__ = ["LOSSES", "STUDY", "VARIANTS", "candidates"]
+__all__ = ["LOSSES", "STUDY", "VARIANTS", "candidates", "choose"]
 
-DATASETS = ("vehicle", "image-segment", "breast-cancer", "german-credit")
+DATASETS = ("vehicle", "breast-cancer", "german-credit", "image-segment", "mnist-4000", "isolet", "letters")
+LARGE = DATASETS[3:]
+"""10 splits of these, 20 of the others."""
+VERIFICATION = ("lfw", "pubfig", "patches", "digits-unseen", "letters-unseen")
 LOSSES = ("pairs", "margin", "softmax")
+"""The first for verification, the others for 5-NN."""
 VARIANTS = ("no adversary", "adversary", "early stopping")
-RADIUS = 0.2
-"""Every test point may move by so many standard deviations under attack."""
-_START: dict[str, tuple[float, ...]] = {"pairs": (0.25, 0.5), "margin": (0.1, 0.25), "softmax": (0.1, 0.25)}
+FOLDS = 5
+TUNE_ROWS = 2000
+"""Settings are chosen on at most this many training points."""
+MOVE = 0.05
+"""Every test point may move by this share of the root mean squared distance of training points from their mean."""
+_START: dict[str, tuple[float, ...]] = {"pairs": (0.1, 0.5), "margin": (0.1, 0.25), "softmax": (0.1, 0.25)}
 """Values of t."""
-_FINE: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_FINE: dict[str, tuple[float, ...]] = {
+    "pairs": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+    **dict.fromkeys(("margin", "softmax"), (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)),
+}
 """Values of gamma without the adversary …"""
-_COARSE: tuple[float, ...] = (0.01, 0.1)
+_COARSE: dict[str, tuple[float, ...]] = {"pairs": (0.03, 0.3), "margin": (0.01, 0.1), "softmax": (0.01, 0.1)}
 """… and with it, or with early stopping."""
-_ADVERSARIES = ({"alpha": 0.0, "beta": 10.0}, {"alpha": 1.0, "beta": 10.0}, {"alpha": 1.0, "beta": 3.0})
-_ITERATIONS = ({"max_iter": 1000}, {"max_iter": 10}, {"max_iter": 4})
+_ADVERSARIES: tuple[Params, ...] = (
+    {"alpha": 0.0, "beta": 10.0},
+    *({"alpha": 1.0, "beta": beta} for beta in (30.0, 10.0, 3.0)),
+)
+_ITERATIONS: tuple[Params, ...] = tuple({"max_iter": count} for count in (1000, 16, 8, 4))
 _COMPARED = (("adversary", "no adversary"), ("early stopping", "no adversary"), ("adversary", "early stopping"))
 
 
 def candidates(loss: str, variant: str, quick: bool = False) -> list[Params]:
-    """Return the settings to choose among: as many in each variant, 12, or 3 in a quick run."""
+    """Return the settings to choose among: as many in each variant, 16, or 4 in a quick run."""
     ts = _START[loss][:1] if quick else _START[loss]
     if variant == "no adversary":
-        gammas = _FINE[1::2] if quick else _FINE
+        gammas = _FINE[loss][::2] if quick else _FINE[loss]
         return [{"t": t, "gamma": gamma, "alpha": 0.0} for t, gamma in product(ts, gammas)]
     extras = _ADVERSARIES if variant == "adversary" else tuple({"alpha": 0.0, **steps} for steps in _ITERATIONS)
-    gammas = _COARSE[1:] if quick else _COARSE
+    gammas = _COARSE[loss][1:] if quick else _COARSE[loss]
     return [{"t": t, "gamma": gamma, **extra} for t, gamma, extra in product(ts, gammas, extras)]
 
 
+def choose(scores: Matrix, settings: Sequence[Params]) -> Params:
+    """Return the most regularised setting that cannot be told from the best, by one standard error over the parts.
+
+    The stronger the adversary, the fewer the iterations, the larger gamma, the more regularised, in this order; of
+    settings that differ in t only, the best counts. With a single part, the best setting is returned.
+
+    >>> weak, strong = ({"t": 0.1, "gamma": 0.1, "alpha": 1.0, "beta": beta} for beta in (30.0, 3.0))
+    >>> choose(np.array([[0.80, 0.81], [0.82, 0.80]]), [weak, strong]) is strong
+    True
+    >>> choose(np.array([[0.80, 0.71], [0.82, 0.70]]), [weak, strong]) is weak
+    True
+    """
+    strengths = [
+        (params["alpha"] / params.get("beta", 1.0), -params.get("max_iter", 0), params["gamma"]) for params in settings
+    ]
+    order = sorted(set(strengths), reverse=True)
+    levels = np.array([order.index(strength) for strength in strengths])
+    return settings[simplest_within_one_standard_error(scores, levels)]
+
+
 def tasks(plan: Plan) -> list[Task]:
-    """Return a task per loss, variant, set and trial."""
-    methods = [f"{loss}, {variant}" for loss in LOSSES for variant in VARIANTS]
+    """Return a task per loss, variant, set and trial or fold."""
+    pairs, neighbors = (
+        [f"{loss}, {variant}" for loss in some for variant in VARIANTS] for some in (LOSSES[:1], LOSSES[1:])
+    )
     if plan.profile == "quick":
-        return plan.tasks("losses", DATASETS[:1], methods, trials=1)
-    return plan.tasks("losses", available(DATASETS, data_home=plan.data_home)[0], methods, trials=10)
+        return plan.tasks("losses", DATASETS[:1], neighbors, trials=1)
+    found = []
+    for name in table1.available(DATASETS, data_home=plan.data_home)[0]:
+        found += plan.tasks("losses", (name,), neighbors, trials=10 if name in LARGE else 20)
+    for name in verification.available(VERIFICATION, plan.data_home)[0]:
+        folds = len(list(load_verification(name, data_home=plan.data_home).splits()))
+        found += plan.tasks("losses", (name,), pairs, trials=folds)
+    return [task for task in found if not plan.datasets or task.dataset in plan.datasets]
 
 
 def run(task: Task, data_home: Path | None) -> dict[str, Any]:
-    """Return the clean and the attacked error of the setting with the lowest clean error in cross-validation."""
-    parts = split_of(task, data_home)
+    """Return the clean and the attacked error of the setting that is chosen inside the training part."""
     loss, variant = task.method.split(", ")
+    settings = candidates(loss, variant, task.profile == "quick")
     learner = PairAML() if loss == "pairs" else NeighborAML(loss=loss)
     learner.set_params(random_state=task.trial)
-    settings = candidates(loss, variant, task.profile == "quick")
-    folds = make_folds(parts.train, StratifiedKFold(FOLDS, shuffle=True, random_state=task.trial))
-    chosen = score_candidates(learner, folds, settings, NeighborScorer(K)).best
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # to stop early is what one variant is about
-        learner.set_params(**chosen).fit(parts.X_train, parts.y_train)
-    fooled = attack_knn(learner.components_, parts.X_train, parts.y_train, parts.X_test, parts.y_test, RADIUS, K)
+        if task.dataset in VERIFICATION:
+            return _verify(task, data_home, learner, settings)
+        return _classify(task, data_home, learner, settings)
+
+
+def _classify(task: Task, data_home: Path | None, learner: Any, settings: list[Params]) -> dict[str, Any]:
+    """5-NN error, and the share of test points that an attack makes wrong."""
+    parts = split_of(task, data_home)
+    X, y = parts.X_train, parts.y_train
+    if len(X) > TUNE_ROWS:
+        X, _, y, _ = train_test_split(X, y, train_size=TUNE_ROWS, stratify=y, random_state=task.trial)
+    folds = make_folds(LabelledPoints(X, y), FOLDS, seed=task.trial)
+    chosen = _choose_by(learner, folds, settings, NeighborScorer(K))
+    learner.set_params(**chosen).fit(parts.X_train, parts.y_train)
+    eps = MOVE * spread(parts.X_train)
+    fooled = attack_knn(learner.components_, parts.X_train, parts.y_train, parts.X_test, parts.y_test, eps, K)
     return {"error": knn_error(learner, parts), "attacked_error": float(np.mean(fooled)), "params": chosen}
+
+
+def _verify(task: Task, data_home: Path | None, learner: Any, settings: list[Params]) -> dict[str, Any]:
+    """1 - AUC, as it is and when both ends of every test pair move where the distance is worst."""
+    data = load_verification(task.dataset, data_home=data_home)
+    train, test = list(data.splits())[task.trial]
+    parts = tuning_parts(data, contenders()["PairAML"], train, task.trial)
+    chosen = _choose_by(learner, parts, settings, PairScorer())
+    F = features(data, data.pairs[train], data.labels[train])
+    metric = learn(learner.set_params(**chosen), pairs_of(data, F, train))
+    eps = MOVE * spread(F[np.unique(data.pairs[train])])
+    V = F[data.pairs[test, 0]] - F[data.pairs[test, 1]]
+    clean, attacked = (1.0 - worst_pair_auc(metric.components, V, data.labels[test], e) for e in (0.0, eps))
+    return {"error": clean, "attacked_error": attacked, "params": chosen}
+
+
+def _choose_by(learner: Any, parts: Sequence[Part], settings: list[Params], scorer: Scorer) -> Params:
+    return choose(score_candidates(learner, parts, settings, scorer).scores, settings)
+
+
+def spread(X: Matrix) -> float:
+    """Root mean squared distance of the rows from their mean."""
+    return float(np.sqrt(X.var(axis=0).sum()))
 
 
 # --- report -----------------------------------------------------------------------------------------------
@@ -88,6 +181,8 @@ def section(records: Sequence[Record]) -> Section:
     datasets = sorted({dataset for dataset, _, _ in found})
     rows = []
     for dataset, loss in product(datasets, LOSSES):
+        if not any((dataset, loss, variant) in found for variant in VARIANTS):
+            continue
         cells: list[Cell | str] = [f"{dataset}, {loss}"]
         for key in ("error", "attacked_error"):
             values = [_values(found, dataset, loss, variant, key) for variant in VARIANTS]
@@ -99,12 +194,15 @@ def section(records: Sequence[Record]) -> Section:
     comparisons = _comparisons(found, datasets)
     sentences = [_sentence(first, second, comparisons) for first, second in _COMPARED]
     explanation = (
-        "5-NN error, clean and when every test point may move by at most "
-        f"{RADIUS:g} standard deviations (projected gradient). Each variant chooses among 12 settings (3 in a quick "
-        "run) by 3-fold cross-validation of the clean error inside the training part: without the adversary among "
-        "values of gamma and t; with the adversary in the grid among alpha = 0 and two adversaries at fewer values of "
-        "gamma; without it but with the number of iterations chosen (early stopping). In bold the lowest mean; "
-        '"chosen": in how many splits alpha > 0 was.'
+        "5-NN error; on verification sets 1 - AUC. Attacked: every test point may move by at most "
+        f"{MOVE:.0%} of the root mean squared distance of training points from their mean (5-NN: projected gradient, a "
+        "lower bound; pairs: the exact worst case of each). Each variant chooses among 16 settings (4 in a quick "
+        "run) inside the training part, by 5-fold cross-validation of the clean error on at most "
+        f"{TUNE_ROWS} points, or as in verification: of those "
+        "within one standard error of the best, the most regularised. Without the adversary that is the largest gamma; "
+        "with it in the grid (alpha = 0 and three adversaries at fewer values of gamma) the strongest adversary; with "
+        'early stopping (no adversary) the fewest iterations. In bold the lowest mean; "chosen": in how many splits or '
+        "folds alpha > 0 was."
     )
     tests = [
         [f"{dataset}, {loss}", f"{first} – {second}", *(cell for key in _KEYS for cell in _test_cells(entry[key]))]
@@ -116,8 +214,8 @@ def section(records: Sequence[Record]) -> Section:
             Paragraph(explanation),
             Table(head, rows),
             Paragraph(
-                "Differences of mean errors, with p-values (paired Wilcoxon over the splits; Holm over the sets and "
-                "losses of each comparison and error)."
+                "Differences of mean errors, with p-values (paired Wilcoxon over the splits or folds; Holm over the "
+                "sets of each loss, comparison and error). Five folds cannot be significant."
             ),
             Table(["set, loss", "difference", "clean", "p", "attacked", "p"], tests),
             *(Paragraph(sentence) for sentence in sentences),
@@ -158,8 +256,8 @@ def _comparisons(found: _Found, datasets: Sequence[str]) -> _Tested:
             tested[dataset, loss, first, second] = {
                 key: (float(gap.mean()), paired_p_value(gap), len(gap)) for key, gap in gaps.items()
             }
-    for question, key in product(_COMPARED, _KEYS):
-        entries = [entry for (*_, first, second), entry in tested.items() if (first, second) == question]
+    for loss, question, key in product(LOSSES, _COMPARED, _KEYS):
+        entries = [entry for (_, *asked), entry in tested.items() if asked == [loss, *question]]
         adjusted = holm(np.array([entry[key][1] for entry in entries]))
         for entry, p in zip(entries, adjusted, strict=True):
             entry[key] = (entry[key][0], float(p), entry[key][2])

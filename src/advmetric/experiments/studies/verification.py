@@ -1,34 +1,26 @@
 """Verification: same or different? ROC curves of all methods on pairs of people, patches or classes never seen.
 
-A run is one test fold. Features, scaling and PCA are fitted on the images of the training pairs, parameters
-are chosen by AUC on pairs held out from the training part (LFW: on View 1), and only then the test fold is
-looked at. Methods that need class labels take part where the protocol gives identities.
+A run is one test fold, learned by :mod:`..verification_protocol`; only then the test fold is looked at. Methods that
+need class labels take part where the protocol gives identities.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.decomposition import PCA
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from advmetric.algorithms.registry import SEARCH, Method
-from advmetric.datasets.verification import VerificationSet, load_verification
+from advmetric.datasets.verification import load_verification
 from advmetric.evaluation.roc import RATES, roc_measures
 from advmetric.evaluation.significance import p_values_against_best
 from advmetric.experiments.engine.plan import PROFILES, Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
-from advmetric.experiments.protocol import WIDE, contenders, reason_missing
+from advmetric.experiments.protocol import contenders, reason_missing
 from advmetric.experiments.report.comparison import LEVEL
 from advmetric.experiments.report.content import (
     Cell,
@@ -40,31 +32,28 @@ from advmetric.experiments.report.content import (
     values_of,
 )
 from advmetric.experiments.report.drawing import subplots
-from advmetric.features import cached, dense_sift, sift_pipeline
-from advmetric.learners.tuning import PairScorer, best_params
+from advmetric.experiments.verification_protocol import (
+    OFFLINE,
+    PATCHES,
+    choose_params,
+    features,
+    learn,
+    make_learner,
+    pairs_of,
+    samples_of,
+)
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.metric.threshold import best_threshold
-from advmetric.pairs.data import LabelledPoints, Pairs, Samples
 from advmetric.plots.axes import COLORS
-from advmetric.utils.typing import Indices, Matrix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDY", "choose_params", "features"]
+__all__ = ["SETS", "STUDY", "available"]
 
-OFFLINE = ("letters-unseen", "digits-unseen")
 SETS = ("lfw", "pubfig", "mvs", "patches", *OFFLINE)
-PATCHES = ("mvs", "patches")
-FACE_SIFT: dict[str, Any] = {"step": 10, "sizes": (12, 18, 24), "root": True, "mirror": True}
-FACE_COMPONENTS = 150
-"""Chosen on LFW's View 1."""
 MAX_POINTS = 3000
 """Methods that learn from points with labels get at most this many of the training images (quick: 600)."""
-TUNE_POINTS = 1000
-"""Their parameters are chosen with at most this many; those of methods that learn from pairs …"""
-TUNE_PAIRS = 6000
-"""… with at most this many pairs, unless a parameter weighs a sum over pairs."""
 QUICK_PAIRS = 2000
 QUICK_FOLDS = 3
 _ABOUT = {
@@ -134,144 +123,15 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
     started = time.perf_counter()
     params = choose_params(data, method, train, task.trial, profile.thin, data_home)
     F = features(data, data.pairs[train], data.labels[train])
-    samples = _samples(method, data, F, train, task.trial, min(MAX_POINTS, profile.tune_rows))
-    metric = _learn(make_learner(method, params, task.trial), samples)
+    samples = samples_of(method, data, F, train, task.trial, min(MAX_POINTS, profile.tune_rows))
+    metric = learn(make_learner(method, params, task.trial), samples)
     seconds = time.perf_counter() - started
     Z = F @ metric.components.T  # every point is embedded once
-    training, judged = (Pairs(Z, data.pairs[part, 0], data.pairs[part, 1], data.labels[part]) for part in (train, test))
+    training, judged = (pairs_of(data, Z, part) for part in (train, test))
     identity = Mahalanobis(np.eye(Z.shape[1]))
     threshold = best_threshold(identity.pair_distance(training), training.labels)
     found = roc_measures(judged.labels, identity.pair_distance(judged), threshold)
     return found | {"params": params, "tune_and_fit_seconds": seconds, "n_train": len(train), "n_test": len(test)}
-
-
-# --- features ---------------------------------------------------------------------------------------------
-
-
-def features(data: VerificationSet, pairs: NDArray[np.integer], labels: NDArray[np.integer]) -> Matrix:
-    """Features of all images, every step of which is fitted on the images of the given (training) pairs.
-
-    Faces and patches are kept on disk: all methods of a fold share them.
-    """
-    rows = np.unique(pairs)
-    if data.name in OFFLINE:
-        raw = data.X.reshape(len(data.X), -1).astype(np.float64)
-        steps: list[Any] = [StandardScaler()]
-        if raw.shape[1] > WIDE:
-            steps.append(PCA(50, svd_solver="randomized", random_state=0))
-        return np.ascontiguousarray(make_pipeline(*steps).fit(raw[rows]).transform(raw))
-    used: dict[str, Any] = {"pairs": _digest(pairs), "labels": _digest(labels), "network": "deep"}
-    if data.name in PATCHES:
-        found = cached(None, f"{data.name}-siamese", data.X, used, lambda: _siamese(data.X, pairs, labels))
-    else:
-        # Which pairs they are in does not matter for faces, only which images.
-        used = {"rows": _digest(rows), "components": FACE_COMPONENTS} | FACE_SIFT
-        found = cached(None, f"{data.name}-sift-pca", data.X, used, lambda: _faces(data.X, rows, data.name))
-    return np.ascontiguousarray(found, dtype=np.float64)
-
-
-def _faces(images: NDArray[np.uint8], rows: NDArray[np.integer], name: str) -> NDArray[np.floating]:
-    """Dense SIFT, standardised, PCA, whitened, unit length."""
-    raw = cached(None, f"{name}-sift", images, FACE_SIFT, lambda: dense_sift(images, **FACE_SIFT))
-    projected: NDArray[np.floating] = sift_pipeline(FACE_COMPONENTS).fit(raw[rows]).transform(raw)
-    return projected
-
-
-def _siamese(
-    images: NDArray[np.uint8], pairs: NDArray[np.integer], labels: NDArray[np.integer]
-) -> NDArray[np.floating]:
-    """The embedding of a network trained on the pairs; its Euclidean distance is the network's own."""
-    from advmetric.deep import SiameseNet  # needs torch
-
-    embedded: NDArray[np.floating] = SiameseNet(random_state=0).fit(images, pairs, labels).transform(images)
-    return embedded
-
-
-def _digest(values: NDArray[np.integer]) -> str:
-    return hashlib.sha256(np.ascontiguousarray(values, dtype=np.int64).tobytes()).hexdigest()
-
-
-# --- learning ---------------------------------------------------------------------------------------------
-
-
-def choose_params(
-    data: VerificationSet, method: Method, train: Indices, fold: int, thin: int, data_home: Path | None
-) -> dict[str, Any]:
-    """Return the parameters with the best AUC on pairs held out from the training part, or on View 1."""
-    if data.development is not None:
-        return dict(_choose_on_view(data.name, method.name, thin, data_home))
-    held = _held_out(data, train, fold)
-    return _best(data, method, train[~held], train[held], fold, thin)
-
-
-@lru_cache(maxsize=64)
-def _choose_on_view(name: str, method: str, thin: int, data_home: Path | None) -> dict[str, Any]:
-    """The same for all test folds, so that a process searches once."""
-    data = load_verification(name, data_home=data_home)
-    view = data.development
-    assert view is not None
-    n = len(view.train_pairs)
-    both = replace(
-        data,
-        pairs=np.concatenate([view.train_pairs, view.test_pairs]),
-        labels=np.concatenate([view.train_labels, view.test_labels]),
-        folds=np.repeat([0, 1], [n, len(view.test_pairs)]),
-    )
-    return _best(both, contenders()[method], np.arange(n), np.arange(n, len(both.pairs)), 0, thin)
-
-
-def _best(
-    data: VerificationSet, method: Method, learning: Indices, judging: Indices, random_state: int, thin: int
-) -> dict[str, Any]:
-    """Return the candidate of a method's grid with the best AUC on other pairs than it learned from."""
-    if not method.grid:
-        return {}
-    F = features(data, data.pairs[learning], data.labels[learning])
-    fast = method.estimator.accepts_batches  # needs the scatter of the pairs only
-    if len(learning) > TUNE_PAIRS and not (fast or method.weighs_pairs_in_sum) and "pairs" in method.supervision:
-        learning = learning[np.random.default_rng(random_state).permutation(len(learning))[:TUNE_PAIRS]]
-    samples = _samples(method, data, F, learning, random_state, TUNE_POINTS)
-    judged = Pairs(F, data.pairs[judging, 0], data.pairs[judging, 1], data.labels[judging])
-    learner = make_learner(method, {}, random_state)
-    return best_params(learner, [(samples, judged)], method.grid, score=PairScorer(), thin=thin)
-
-
-def _samples(
-    method: Method, data: VerificationSet, F: Matrix, chosen: Indices, random_state: int, max_points: int
-) -> Samples:
-    """Return what a method learns from: pairs, or the images of those pairs with the people on them."""
-    if "pairs" in method.supervision:
-        return Pairs(F, data.pairs[chosen, 0], data.pairs[chosen, 1], data.labels[chosen])
-    assert data.identities is not None
-    rows = np.unique(data.pairs[chosen])
-    if len(rows) > max_points:
-        rows = np.sort(np.random.default_rng(random_state).permutation(rows)[:max_points])
-    return LabelledPoints(F[rows], np.unique(data.identities[rows], return_inverse=True)[1])
-
-
-def _held_out(data: VerificationSet, train: Indices, fold: int) -> NDArray[np.bool_]:
-    """Return a further fold of the training pairs (people there are new, too), or a quarter where there is one fold."""
-    folds = np.unique(data.folds[train])
-    if len(folds) > 1:
-        held: NDArray[np.bool_] = data.folds[train] == folds[fold % len(folds)]
-        return held
-    return np.arange(len(train)) % 4 == 0
-
-
-def make_learner(method: Method, params: dict[str, Any], random_state: int) -> Any:
-    """Return the estimator with its parameters and seed."""
-    learner = method.estimator(**params)
-    if "random_state" in learner.get_params():
-        learner.set_params(random_state=random_state)
-    return learner
-
-
-def _learn(learner: Any, samples: Samples) -> Mahalanobis:
-    if isinstance(samples, Pairs):
-        learner.set_params(preprocessor=samples.X).fit(samples.indices, samples.labels)
-    else:
-        learner.fit(samples.X, samples.labels)
-    return Mahalanobis(learner.components_)
 
 
 # --- the report -------------------------------------------------------------------------------------------
@@ -281,7 +141,8 @@ def section(records: Sequence[Record]) -> Section:
     """Return a table per set and the mean ROC curves."""
     blocks: list[Any] = [
         Paragraph(
-            "Parameters by AUC on held-out training pairs (LFW: on View 1; AMLCV: by cross-validation over random "
+            "Parameters by AUC on up to three held-out folds of the training pairs (LFW: on View 1; AMLCV: by "
+            "cross-validation over random "
             "fifths of the training pairs); features fitted on the images of training pairs; thresholds from training "
             "pairs. Mean ± standard error over the folds that all methods finished."
         )
