@@ -44,7 +44,7 @@ STUDIES: dict[str, Study] = {
     )
 }
 """In the order of the report."""
-GROUPS = ("synthetic", "table1", "roc", "sensitivity", "ablation", "robustness", "deep")
+GROUPS = ("synthetic", "table1", "roc", "sensitivity", "ablation", "losses", "robustness", "deep")
 
 
 def plan_tasks(plan: Plan, groups: Sequence[str] = GROUPS) -> list[Task]:

@@ -1,15 +1,12 @@
 """Verification: measures, protocol, and that nothing of the test fold is seen before it is judged."""
 
-import dataclasses
 import re
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from advmetric import AML, GMML
 from advmetric.datasets import load_verification
-from advmetric.datasets.verification import Development
 from advmetric.evaluation.roc import RATES, roc_measures
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
@@ -79,53 +76,6 @@ def test_test_pairs_have_no_say_in_features_parameters_or_metric(monkeypatch):
     other = verification.run(task, None)
     assert other["params"] == plain["params"]
     assert other["auc"] == pytest.approx(1.0 - plain["auc"])
-
-
-def test_features_are_fitted_on_training_images_only():
-    data = load_verification("digits-unseen")
-    train, _ = next(iter(data.splits()))
-    pairs = data.pairs[train[:200]]
-    F = verification.features(data, pairs, data.labels[train[:200]])
-    rows = np.unique(pairs)
-    assert F.shape == (len(data.X), 50)
-    np.testing.assert_allclose(F[rows].mean(axis=0), 0.0, atol=1e-8)
-    others = np.setdiff1d(np.arange(len(F)), rows)
-    assert np.abs(F[others].mean(axis=0)).max() > 0.1
-
-
-def test_learned_metrics_come_from_index_pairs():
-    data = load_verification("letters-unseen")
-    train, _ = next(iter(data.splits()))
-    chosen = train[:300]
-    F = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
-    samples = verification._samples(contenders()["AML"], data, F, chosen, 0, 100)
-    found = verification._learn(AML(), samples)
-    expected = AML(preprocessor=F).fit(data.pairs[chosen], data.labels[chosen])
-    np.testing.assert_allclose(found.components, expected.components_)
-
-
-def test_a_view_for_development_decides_once_for_all_folds(monkeypatch):
-    letters = load_verification("letters-unseen")
-    (train, test), (other, _) = list(letters.splits())[:2]
-    view = Development(
-        letters.pairs[train[::20]], letters.labels[train[::20]], letters.pairs[test[::4]], letters.labels[test[::4]]
-    )
-    data = dataclasses.replace(letters, development=view)
-    monkeypatch.setattr(verification, "load_verification", lambda name, data_home=None: data)
-    verification._choose_on_view.cache_clear()
-    method = contenders()["GMML"]
-    F = verification.features(data, view.train_pairs, view.train_labels)
-    aucs = {
-        t: roc_auc_score(
-            view.test_labels,
-            -GMML(t=t, preprocessor=F).fit(view.train_pairs, view.train_labels).pair_distance(view.test_pairs),
-        )
-        for t in method.grid["t"]
-    }
-    assert verification.choose_params(data, method, train, 0, 1, None) == {"t": max(aucs, key=aucs.get)}
-    monkeypatch.setattr(verification, "_best", None)  # looking again would fail
-    assert verification.choose_params(data, method, other, 1, 1, None) == {"t": max(aucs, key=aucs.get)}
-    verification._choose_on_view.cache_clear()
 
 
 def test_verification_is_summed_up_with_its_significance():

@@ -113,13 +113,15 @@ def tasks(plan: Plan) -> list[Task]:
     )
     if plan.profile == "quick":
         return plan.tasks("losses", DATASETS[:1], neighbors, trials=1)
+    chosen = {name.removesuffix("-numeric") for name in plan.datasets or (*DATASETS, *VERIFICATION)}
+    sets, pair_sets = ([name for name in names if name in chosen] for names in (DATASETS, VERIFICATION))
     found = []
-    for name in table1.available(DATASETS, data_home=plan.data_home)[0]:
+    for name in table1.available(sets, data_home=plan.data_home)[0]:
         found += plan.tasks("losses", (name,), neighbors, trials=10 if name in LARGE else 20)
-    for name in verification.available(VERIFICATION, plan.data_home)[0]:
+    for name in verification.available(pair_sets, plan.data_home)[0]:
         folds = len(list(load_verification(name, data_home=plan.data_home).splits()))
         found += plan.tasks("losses", (name,), pairs, trials=folds)
-    return [task for task in found if not plan.datasets or task.dataset in plan.datasets]
+    return found
 
 
 def run(task: Task, data_home: Path | None) -> dict[str, Any]:
@@ -296,4 +298,4 @@ def _sentence(first: str, second: str, tested: _Tested) -> str:
     return f"{names[first]}, compared with the same loss {against}: {'; '.join(words)}."
 
 
-STUDY = Study("losses", "ablation", tasks, run, section)
+STUDY = Study("losses", "losses", tasks, run, section)
