@@ -48,9 +48,9 @@ _DEFAULT_LOSSES = {
 _SIMPLICITY = {"euclidean": 0, "geometric": 1, "pairs": 2, "margin": 2, "softmax": 2}
 _FEATURES, _COMPONENTS = 100, 60
 """With more features, subspaces of so many components are tried, and the discriminative losses learn in one only."""
-_FEW_POINTS, _REPEATS = 1000, 2
-"""Up to so many points, the best candidates are compared again, on so many further sets of folds."""
-_FINALISTS = {0: 1, 1: 2, 2: 4}
+_REPEATS = 2
+"""Of labelled points, the best candidates are compared again, on so many further sets of folds."""
+_FINALISTS = {0: 1, 1: 1, 2: 2}
 """How many candidates of each level of simplicity are compared again."""
 
 
@@ -75,8 +75,8 @@ class AMLCV(IterativeLearner):
     (Euclidean before the paper's model before discriminative losses) if the mean of its lead over the folds is no more
     than one standard error. On labels, of the candidates within one standard error of the highest accuracy that with
     the highest share of right labels among the neighbours is the best one: this share varies less from fold to fold.
-    Up to 1000 points, the one to four best candidates of each degree of simplicity are compared on two further sets of
-    folds before the choice.
+    Before the choice, the best candidate of each degree of simplicity (the best two of the discriminative losses) are
+    compared on two further sets of folds.
     With ``scoring``, ``alphas``, ``betas`` or ``ts`` given, the score decides alone. The choice is fitted again on all
     data.
 
@@ -127,8 +127,7 @@ class AMLCV(IterativeLearner):
     Notes
     -----
     Candidates share scatter matrices, geodesics, candidate graphs and starts within a fold. With defaults, labelled
-    points cost about 50 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``), up to
-    1000 points 60 to 65.
+    points cost 20 to 60 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
 
     Examples
     --------
@@ -278,8 +277,7 @@ class AMLCV(IterativeLearner):
         levels = np.array([_SIMPLICITY[family.loss] for family, _ in entries])
         self.cv_results_ = first.results()
         kept, search = np.arange(len(entries)), first
-        few = len(part) <= _FEW_POINTS and groups is None and isinstance(self.cv, Integral)
-        if few and self._judges_neighbors(data):
+        if groups is None and isinstance(self.cv, Integral) and self._judges_neighbors(data):
             kept = _finalists(first.steady.mean(axis=0), levels)
             finalists = [
                 replace(family, candidates=[entries[i][1] for i in kept if entries[i][0] is family])
@@ -344,7 +342,7 @@ def _finalists(steady: Vector, levels: NDArray[np.integer]) -> NDArray[np.intp]:
     """Return the best candidates of each level of simplicity, by position.
 
     >>> _finalists(np.array([0.1, 0.5, 0.7, 0.6]), np.array([0, 1, 1, 1])).tolist()
-    [0, 2, 3]
+    [0, 2]
     """
     order = np.argsort(-steady, kind="stable")
     return np.sort(np.concatenate([order[levels[order] == level][:n] for level, n in _FINALISTS.items()]))

@@ -3,7 +3,7 @@
 Chosen on training parts of vehicle, german-credit-numeric, isolet, letters, mnist-4000 and letters-unseen (and, in an
 earlier version, on further splits with seeds 1001 and up of vehicle, breast-cancer and german-credit-numeric), and on
 sonar, heart, pima, bands, ring, satimage and vowel of the KEEL repository: few settings such that on each set one is
-near the best.
+near the best. Settings without which the choice stayed as good on 18 KEEL sets (70/30 splits, seed 100) were dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ GEOMETRIC: tuple[Params, ...] = (
 
 SETTINGS: dict[tuple[str, str], list[Params]] = {
     ("points", "margin"): [
-        _setting(0.1, 0.1, 0.0),
         _setting(0.1, 0.1, 1.0),
         _setting(0.1, 0.01, 1.0),
         _setting(0.25, 0.1, 0.0),
@@ -40,7 +39,6 @@ SETTINGS: dict[tuple[str, str], list[Params]] = {
     ],
     ("points", "pairs"): [
         _setting(0.25, 1.0, 1.0),
-        _setting(0.25, 0.1, 1.0),
         _setting(0.25, 0.1, 0.0, 30.0),
     ],
     ("pairs", "pairs"): [
