@@ -152,7 +152,7 @@ _METHODS = (
         PairAML,
         "this library: logistic loss on pairs, after Chen et al. (IJCAI 2018) and Guillaumin et al. (ICCV 2009)",
         "derived here",
-        {"t": (0.1, 0.5), "gamma": (0.01, 0.1, 0.3, 1.0), "alpha": (1.0, 0.0), "beta": (10.0, 30.0)},
+        {"t": (0.1, 0.5), "gamma": (1.0, 0.3, 0.1, 0.01), "alpha": (1.0, 0.0), "beta": (10.0, 30.0)},
         tunes_on_all_pairs=True,
     ),
     Method(

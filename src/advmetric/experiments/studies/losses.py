@@ -61,11 +61,11 @@ MOVE = 0.05
 _START: dict[str, tuple[float, ...]] = {"pairs": (0.1, 0.5), "margin": (0.1, 0.25), "softmax": (0.1, 0.25)}
 """Values of t."""
 _FINE: dict[str, tuple[float, ...]] = {
-    "pairs": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
-    **dict.fromkeys(("margin", "softmax"), (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)),
+    "pairs": (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003),
+    **dict.fromkeys(("margin", "softmax"), (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)),
 }
-"""Values of gamma without the adversary …"""
-_COARSE: dict[str, tuple[float, ...]] = {"pairs": (0.03, 0.3), "margin": (0.01, 0.1), "softmax": (0.01, 0.1)}
+"""Values of gamma without the adversary, from large to small: each start is then near the next optimum …"""
+_COARSE: dict[str, tuple[float, ...]] = {"pairs": (0.3, 0.03), "margin": (0.1, 0.01), "softmax": (0.1, 0.01)}
 """… and with it, or with early stopping."""
 _ADVERSARIES: tuple[Params, ...] = (
     {"alpha": 0.0, "beta": 10.0},
@@ -82,7 +82,7 @@ def candidates(loss: str, variant: str, quick: bool = False) -> list[Params]:
         gammas = _FINE[loss][::2] if quick else _FINE[loss]
         return [{"t": t, "gamma": gamma, "alpha": 0.0} for t, gamma in product(ts, gammas)]
     extras = _ADVERSARIES if variant == "adversary" else tuple({"alpha": 0.0, **steps} for steps in _ITERATIONS)
-    gammas = _COARSE[loss][1:] if quick else _COARSE[loss]
+    gammas = _COARSE[loss][:1] if quick else _COARSE[loss]
     return [{"t": t, "gamma": gamma, **extra} for t, gamma, extra in product(ts, gammas, extras)]
 
 
