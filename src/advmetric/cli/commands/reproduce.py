@@ -32,7 +32,7 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Subsets, few trials, thinned grids: a few minutes.")] = False,
     datasets: Annotated[
-        list[str] | None, typer.Option(help="For Table 1, ROC and deep; repeat it or separate by commas.")
+        list[str] | None, typer.Option(help="For Table 1, ROC, losses, robustness, deep; repeat it or use commas.")
     ] = None,
     methods: Annotated[
         list[str] | None, typer.Option(help="For Table 1 and ROC; repeat it or separate by commas.")
