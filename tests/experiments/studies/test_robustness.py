@@ -28,6 +28,8 @@ def test_who_is_beaten_by_no_setting_of_the_dial_is_named():
     }
     assert dominating(points) == ["ARML"]
     assert dominating(points | {DIAL[2]: (0.15, 0.4)}) == []
+    arml = points["ARML"]
+    assert dominating(points | {DIAL[2]: (arml[0] + 1e-16, arml[1])}) == []  # equal but for rounding
 
 
 def test_a_family_is_shown_by_the_settings_that_no_other_of_it_beats():

@@ -196,11 +196,7 @@ def dominating(points: dict[str, Point]) -> list[str]:
     """Return the other methods and settings that no setting of NeighborAML equals or beats in both errors."""
     dial = [points[name] for name in FAMILIES[DIAL] if name in points]
     others = [name for name in points if name not in FAMILIES[DIAL] and name != DIAL]
-    return [
-        name
-        for name in others
-        if not any(clean <= points[name][0] and attacked <= points[name][1] for clean, attacked in dial)
-    ]
+    return [name for name in others if not any(_equals_or_beats(point, points[name]) for point in dial)]
 
 
 def frontier(points: dict[str, Point]) -> list[str]:
@@ -209,13 +205,16 @@ def frontier(points: dict[str, Point]) -> list[str]:
     def beaten(name: str) -> bool:
         rivals = [other for other in FAMILIES.get(FAMILY_OF.get(name, ""), {}) if other in points and other != name]
         return any(
-            points[other][0] <= points[name][0]
-            and points[other][1] <= points[name][1]
-            and points[other] != points[name]
+            _equals_or_beats(points[other], points[name]) and not _equals_or_beats(points[name], points[other])
             for other in rivals
         )
 
     return sorted((name for name in points if not beaten(name)), key=lambda name: (points[name][0], name))
+
+
+def _equals_or_beats(point: Point, other: Point) -> bool:
+    """Whether neither error is higher; means of the same counts may differ by rounding."""
+    return all(mine <= theirs + 1e-12 for mine, theirs in zip(point, other, strict=True))
 
 
 def _verdict(beaten: Sequence[str]) -> str:
