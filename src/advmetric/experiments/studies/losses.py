@@ -217,7 +217,9 @@ def section(records: Sequence[Record]) -> Section:
             Table(head, rows),
             Paragraph(
                 "Differences of mean errors, with p-values (paired Wilcoxon over the splits or folds; Holm over the "
-                "sets of each loss, comparison and error). Five folds cannot be significant."
+                "sets and losses of each comparison and error). Five folds cannot be significant. The rule of choice "
+                "was fixed before these runs; trial 0 of vehicle, mnist-4000, letters and unseen digits had been seen "
+                "when the loss on pairs was dropped for 5-NN, to save time, and its gammas were shifted upwards."
             ),
             Table(["set, loss", "difference", "clean", "p", "attacked", "p"], tests),
             *(Paragraph(sentence) for sentence in sentences),
@@ -258,8 +260,8 @@ def _comparisons(found: _Found, datasets: Sequence[str]) -> _Tested:
             tested[dataset, loss, first, second] = {
                 key: (float(gap.mean()), paired_p_value(gap), len(gap)) for key, gap in gaps.items()
             }
-    for loss, question, key in product(LOSSES, _COMPARED, _KEYS):
-        entries = [entry for (_, *asked), entry in tested.items() if asked == [loss, *question]]
+    for question, key in product(_COMPARED, _KEYS):
+        entries = [entry for (*_, first, second), entry in tested.items() if (first, second) == question]
         adjusted = holm(np.array([entry[key][1] for entry in entries]))
         for entry, p in zip(entries, adjusted, strict=True):
             entry[key] = (entry[key][0], float(p), entry[key][2])
