@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from advmetric.datasets import load_verification
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.studies import losses
@@ -30,8 +31,23 @@ def test_a_full_run_has_the_losses_on_neighbors_for_sets_and_the_loss_on_pairs_f
         name: {t.method.split(", ")[0] for t in tasks if t.dataset == name} for name in ("vehicle", "letters-unseen")
     }
     assert kinds == {"vehicle": {"margin", "softmax"}, "letters-unseen": {"pairs"}}
-    assert {t.trial for t in tasks if t.dataset == "letters-unseen"} == set(range(5))
-    assert len(tasks) == 20 * 6 + 5 * 3
+    assert {t.trial for t in tasks if t.dataset == "letters-unseen"} == set(range(20))
+    assert len(tasks) == 20 * 6 + 20 * 3
+
+
+def test_trials_go_through_all_folds_of_one_division_before_the_next():
+    found = [losses.fold_of("letters-unseen", trial, None) for trial in (1, 4, 6)]
+    classes = [set(data.identities[np.unique(data.pairs[test])]) for data, _, test in found]
+    plain = load_verification("letters-unseen")
+    first = list(plain.splits())
+    for (_, train, test), fold in zip(found[:2], (1, 4), strict=True):
+        assert np.array_equal(train, first[fold][0])
+        assert np.array_equal(test, first[fold][1])
+    assert not classes[0] & classes[1]
+    data, train, test = found[2]
+    assert not np.array_equal(data.pairs, plain.pairs)
+    assert not classes[2] & set(data.identities[np.unique(data.pairs[train])])
+    assert classes[2] != classes[0]
 
 
 @pytest.mark.parametrize(
