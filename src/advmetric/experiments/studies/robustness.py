@@ -76,7 +76,11 @@ def _families() -> dict[str, dict[str, Callable[[], Any]]]:
         make = partial(NeighborAML, loss=loss, n_neighbors=k_s, n_impostors=k_d)
         add(DIAL, make, f"{loss} {k_s}+{k_d}", t=t, gamma=gamma, reg=reg, alpha=alpha, beta=beta)
     for (loss, k_s, k_d), (t, gamma), adversaries in (
-        (("softmax", 10, 10), (0.1, 1e-3), ((5.0, 0.03), (5.0, 0.01), (20.0, 0.03))),
+        (("softmax", 10, 10), (0.1, 1e-3), ((5.0, 0.03), (5.0, 0.01), (20.0, 0.03), (100.0, 0.03))),
+        (("softmax", 10, 10), (0.1, 1e-4), ((20.0, 0.03),)),
+        (("softmax", 20, 40), (0.5, 0.1), ((1.0, 10.0), (5.0, 10.0))),
+        (("softmax", 5, 10), (0.5, 0.1), ((1.0, 10.0), (5.0, 10.0))),
+        (("softmax", 5, 10), (0.5, 0.01), ((1.0, 10.0),)),
         (("margin", 10, 20), (0.25, 0.01), ((1.0, 6.0), (5.0, 10.0), (20.0, 10.0))),
         (("margin", 3, 5), (0.1, 0.1), ((1.0, 10.0),)),
         (("softmax", 10, 10), (0.1, 0.1), ((1.0, 10.0),)),
