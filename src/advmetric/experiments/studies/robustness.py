@@ -139,6 +139,8 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
 Point = tuple[float, float]
 """Mean clean error and mean attacked error."""
 _PLACE = EPSILONS.index(SHOWN)
+_ROUNDING = 1e-12
+"""Means of the same counts may differ by so much."""
 
 
 def section(records: Sequence[Record]) -> Section:
@@ -161,15 +163,15 @@ def section(records: Sequence[Record]) -> Section:
     for dataset in (d for d in DATASETS if any(r.task.dataset == d for r in records)):
         mine = [r for r in records if r.task.dataset == dataset]
         points = points_of(mine)
-        beaten = dominating(points)
-        verdict = _verdict(beaten)
+        unbeaten = dominating(points)
+        verdict = _verdict(unbeaten)
         summary.append(f"Robustness, {dataset}: {verdict}")
         blocks += [
             Heading(dataset),
             Paragraph(f"Trials: {len({r.task.trial for r in _comparable(mine)})}; {verdict}"),
             Table(
                 ["metric", "clean error", "attacked error", "not certified", "worst-case AUC"],
-                [_row(mine, name, name in beaten) for name in frontier(points)],
+                [_row(mine, name, name in unbeaten) for name in frontier(points)],
             ),
             Drawing(
                 lambda points=points: _figure(points),  # type: ignore[misc]
@@ -206,11 +208,15 @@ def _comparable(records: Sequence[Record]) -> list[Record]:
     return [r for r in records if not shared or r.task.trial in shared]
 
 
-def dominating(points: dict[str, Point]) -> list[str]:
-    """Return the other methods and settings that no setting of NeighborAML equals or beats in both errors."""
-    dial = [points[name] for name in FAMILIES[DIAL] if name in points]
+def dominating(points: dict[str, Point]) -> dict[str, float]:
+    """Return the other methods and settings that no setting of NeighborAML equals or beats in both errors.
+
+    With each, by how much the nearest setting is above it in at least one of the errors.
+    """
+    dial = np.array([points[name] for name in FAMILIES[DIAL] if name in points]).reshape(-1, 2)
     others = [name for name in points if name not in FAMILIES[DIAL] and name != DIAL]
-    return [name for name in others if not any(_equals_or_beats(point, points[name]) for point in dial)]
+    above = {name: float((dial - points[name]).max(axis=1).min(initial=np.inf)) for name in others}
+    return {name: gap for name, gap in above.items() if gap > _ROUNDING}
 
 
 def frontier(points: dict[str, Point]) -> list[str]:
@@ -227,14 +233,18 @@ def frontier(points: dict[str, Point]) -> list[str]:
 
 
 def _equals_or_beats(point: Point, other: Point) -> bool:
-    """Whether neither error is higher; means of the same counts may differ by rounding."""
-    return all(mine <= theirs + 1e-12 for mine, theirs in zip(point, other, strict=True))
+    """Whether neither error is higher."""
+    return all(mine <= theirs + _ROUNDING for mine, theirs in zip(point, other, strict=True))
 
 
-def _verdict(beaten: Sequence[str]) -> str:
-    if not beaten:
+def _verdict(unbeaten: dict[str, float]) -> str:
+    if not unbeaten:
         return "every other method and setting is equalled or beaten in both errors by some setting of NeighborAML."
-    return f"no setting of NeighborAML equals or beats these in both errors: {', '.join(beaten)}."
+    words = ", ".join(f"{name} ({gap:.4f})" for name, gap in unbeaten.items())
+    return (
+        "no setting of NeighborAML equals or beats these in both errors (in brackets, by how much the nearest one is "
+        f"above in one of them): {words}."
+    )
 
 
 def _row(records: Sequence[Record], name: str, marked: bool) -> list[Cell | str]:
