@@ -5,7 +5,7 @@ import pytest
 
 from advmetric.datasets import VerificationSet, list_verification, load_dataset, load_verification
 from advmetric.datasets.verification import Development
-from advmetric.datasets.verification.draw import balanced_pairs, disjoint_pairs
+from advmetric.datasets.verification.draw import balanced_pairs, disjoint_pairs, draw_again
 from advmetric.datasets.verification.sets import share_nothing
 
 NAMES = ["lfw", "pubfig", "mvs", "patches", "letters-unseen", "digits-unseen"]
@@ -172,6 +172,19 @@ def test_a_seed_gives_the_same_pairs_and_another_seed_others():
     np.testing.assert_array_equal(first.folds, again.folds)
     assert not np.array_equal(first.pairs, other.pairs)
     assert first.note != other.note
+
+
+def test_pairs_of_a_set_are_drawn_again_in_other_folds():
+    data = load_verification("letters-unseen")
+    again = draw_again(data, 1)
+    np.testing.assert_array_equal(again.X, data.X)
+    assert np.bincount(again.folds).tolist() == np.bincount(data.folds).tolist()
+    assert share_nothing(again.identities, again.pairs, again.folds)
+    first, second = ({frozenset(d.identities[d.pairs[d.folds == k].ravel()]) for k in range(5)} for d in (data, again))
+    assert not first & second
+    assert "seed 1" in again.note
+    with pytest.raises(ValueError, match="'small': pairs cannot be drawn without identities"):
+        draw_again(small_set(identities=None), 1)
 
 
 def test_folds_and_pairs_can_be_chosen():

@@ -1,9 +1,22 @@
 """Balanced pairs of labelled things, in folds that share no class."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .sets import Indices, signs
+from .sets import Indices, VerificationSet, signs
+
+
+def draw_again(data: VerificationSet, seed: int) -> VerificationSet:
+    """Return the set with other folds, which share no class, and other pairs: as many as before, of the same rows."""
+    place = f"verification set {data.name!r}"
+    if data.identities is None:
+        raise ValueError(f"{place}: pairs cannot be drawn without identities")
+    n_folds = len(np.unique(data.folds))
+    pairs, labels, folds = disjoint_pairs(data.identities, n_folds, len(data.pairs) // n_folds, seed, place)
+    note = f"Pairs and folds drawn again (seed {seed}): balanced, uniform of each kind, no class in two folds."
+    return replace(data, pairs=pairs, labels=labels, folds=folds, disjoint=True, note=note)
 
 
 def disjoint_pairs(

@@ -45,6 +45,8 @@ def load_pubfig(
     if place.is_file():
         if pairs_file is not None:
             raise ValueError(f"pairs_file is for a folder of images; {place} holds its own pairs")
+        if (n_folds, n_pairs, seed) != (10, 2000, 0):
+            raise ValueError(f"n_folds, n_pairs and seed are for generated pairs; {place} holds its own pairs")
         arrays, identities, pairs, labels, folds = read_faces(place)
         X, files = arrays["X"], []
         asked, origin = place, "Pairs as in the file (generated, not the official ones)."

@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 
 from advmetric.algorithms.discriminative import NeighborAML, PairAML
 from advmetric.datasets.verification import VerificationSet, load_verification
+from advmetric.datasets.verification.draw import draw_again
 from advmetric.evaluation.robustness import attack_knn
 from advmetric.evaluation.significance import holm, paired_p_value
 from advmetric.evaluation.worst_pairs import worst_pair_auc
@@ -130,7 +131,7 @@ def fold_of(dataset: str, trial: int, data_home: Path | None) -> tuple[Verificat
     splits = list(data.splits())
     division, fold = divmod(trial, len(splits))
     if division:
-        data = load_verification(dataset, data_home=data_home, seed=division)
+        data = draw_again(data, division)
         splits = list(data.splits())
     return (data, *splits[fold])
 
