@@ -204,7 +204,7 @@ def test_an_npz_file_comes_back_as_it_was_written(tmp_path, name, file):
 @pytest.mark.parametrize("options", [{"seed": 1}, {"n_folds": 2}, {"n_pairs": 4}, {"pairs_file": "pairs.txt"}])
 def test_a_file_with_its_own_pairs_is_not_read_as_if_others_were_generated(tmp_path, options):
     np.savez_compressed(tmp_path / "pubfig83.npz", **faces())
-    with pytest.raises(ValueError, match="pubfig83.npz holds its own pairs"):
+    with pytest.raises(ValueError, match=r"pubfig83\.npz holds its own pairs"):
         load_verification("pubfig", data_home=tmp_path, **options)
 
 
