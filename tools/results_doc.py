@@ -29,7 +29,8 @@ same sections, with figures, in quick form. Times were taken on shared machines.
 folds it has; where they are fewer than the plan's, time ran out. In verification, methods and sets that are missing
 here were last measured in [earlier versions](results-earlier.md). Measured before PairAML's grid had two values of beta
 and verification held out three folds: PairAML in Table 1, robustness, fewer pairs and wrong labels; all methods on
-patches. AMLCV on isolet/all was measured before its last change (fewer settings, further folds for all sizes).
+patches. AMLCV on isolet/all was measured before its last change (fewer settings, further folds for all sizes). Losses
+with and without the adversary were not measured on patches.
 """
 
 
