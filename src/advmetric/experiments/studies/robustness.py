@@ -156,7 +156,8 @@ def section(records: Sequence[Record]) -> Section:
             "question is what a family can reach, not what tuning would find. NeighborAML's values t = 0.5 and beta "
             "<= 0.1 were added after first results on image-segment had been seen; its settings with more candidates "
             "per point (10+20: ten of the same class and twenty of others) and those without reg in their names beside "
-            "such numbers were chosen on splits of training parts of trial 0, or are tried by AMLCV."
+            "such numbers were chosen on splits of training parts of trial 0, or are tried by AMLCV; six of them were "
+            "added after the results of the others had been seen."
         )
     ]
     summary = []
