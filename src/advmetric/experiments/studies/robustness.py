@@ -99,7 +99,7 @@ FAMILY_OF = {name: family for family, settings in FAMILIES.items() for name in s
 
 def tasks(plan: Plan) -> list[Task]:
     """Return a task per setting or tuned method, set and trial."""
-    methods = [*list(SETTINGS)[:: plan.settings.thin**2], *(plan.methods or contenders())]  # two parameters each
+    methods = [*list(SETTINGS)[:: plan.settings.thin**2], *(plan.methods or contenders())]
     found = []
     for dataset in (name for name in DATASETS if name in (plan.datasets or DATASETS)):
         if plan.profile == "full" or dataset not in TRIALS:
