@@ -28,9 +28,9 @@ are in docs/results/; `python tools/results_doc.py` writes this page from them. 
 same sections, with figures, in quick form. Times were taken on shared machines. Each section says how many splits or
 folds it has; where they are fewer than the plan's, time ran out. In verification, methods and sets that are missing
 here were last measured in [earlier versions](results-earlier.md). Measured before PairAML's grid had two values of beta
-and verification held out three folds: PairAML in Table 1, robustness, fewer pairs and wrong labels; all methods on
-patches. AMLCV on isolet/all was measured before its last change (fewer settings, further folds for all sizes). Losses
-with and without the adversary were not measured on patches.
+and verification held out three folds: PairAML in robustness, fewer pairs and wrong labels; all methods on patches. ARML
+was not measured on the four larger sets of Table 1, isolet/all only for the methods shown. Losses with and without the
+adversary were not measured on patches.
 """
 
 

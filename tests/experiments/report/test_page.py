@@ -114,6 +114,19 @@ def test_trials_are_paired_and_failures_leave_a_gap():
     assert " -- " in table.tex()
 
 
+def test_a_method_that_misses_a_set_is_not_ranked_and_does_not_cost_the_others_that_set():
+    names = ["Euclidean", "GMML", "AML", "LMNN"]
+    means = {"vehicle": [0.3, 0.25, 0.2, 0.1], "letters": [0.06, 0.03, 0.05, 0.01]}
+    records = made_up(means, names)
+    partly = [r for r in records if (r.task.method, r.task.dataset) != ("LMNN", "letters")]
+    alone = [Record(Task("table1", "isolet", "GMML", r.task.trial), r.result) for r in partly[:3]]
+    table = compare((*partly, *alone))
+    assert table.ranked[0] == ["Euclidean", "GMML", "AML"]
+    assert table.ranked[1].tolist() == [3.0, 1.5, 1.5]
+    assert table.complete == ["vehicle", "letters"]
+    assert table.best("vehicle") == "LMNN"
+
+
 def test_the_answer_says_who_wins_and_whether_it_is_significant():
     names = ["Euclidean", "GMML", "AML"]
     table = compare(tuple(made_up({"vehicle": [0.3, 0.25, 0.2], "letters": [0.06, 0.03, 0.05]}, names, trials=12)))

@@ -103,15 +103,22 @@ class Comparison:
         return min(present, key=lambda m: self.mean(dataset, m))
 
     @cached_property
+    def rankable(self) -> list[str]:
+        """Methods with results on every set that most methods have results on."""
+        present = [m for m in self.methods if any(method == m for _, method in self._by_trial)]
+        by_set = [{m for m in present if len(self.values(d, m))} for d in self.datasets]
+        common = [found for found in by_set if 2 * len(found) > len(present)]
+        return [m for m in present if all(m in found for found in common)]
+
+    @cached_property
     def complete(self) -> list[str]:
-        """Sets on which every method has finished (all methods that have finished anywhere)."""
-        present = {m for _, m in self._by_trial}
-        return [d for d in self.datasets if present and all(len(self.values(d, m)) for m in present)]
+        """Sets on which all rankable methods have results."""
+        return [d for d in self.datasets if self.rankable and all(len(self.values(d, m)) for m in self.rankable)]
 
     @cached_property
     def ranked(self) -> tuple[list[str], NDArray[np.float64], float]:
-        """Methods, their average ranks over the complete sets, and the critical difference."""
-        names = [m for m in self.methods if any(method == m for _, method in self._by_trial)]
+        """Rankable methods, their average ranks over the complete sets, and the critical difference."""
+        names = self.rankable
         if not self.complete or len(names) < 2:
             return [], np.empty(0), float("nan")
         means = np.array([[self.mean(d, m) for m in names] for d in self.complete])

@@ -163,11 +163,12 @@ def _explanation(table: Comparison, settings: Any) -> str:
     return (
         f"Mean ± sd over {max(trials.values())} random 80/20 splits{f' ({counts})' if counts else ''}; below it the "
         "paper's own number. Bold: lowest mean; †: significantly above it (paired Wilcoxon over the splits, Holm, 5 %)."
+        " The average rank is over the sets that most methods have; methods that lack one of these are not ranked."
         f" Parameters by 3-fold cross-validation inside the training part (on at most {settings.tune_rows} points "
         f"and, but for ITML, {settings.tune_pairs} pairs; AMLCV by its own {settings.search_folds}-fold search); "
         "scaling, and PCA to 50 where there are over 100 features (not in sets named /all), fitted on the training "
-        "part; the same splits and "
-        "the same 1000c(c−1) random pairs for all methods that learn from pairs. NCA learns from at most "
+        "part; the same splits for all methods, and the same 1000c(c−1) random pairs for all that learn from pairs "
+        "but PairAML and AMLCV, which draw their own (by default ten per point). NCA learns from at most "
         f"{NCA_ROWS} points. ERML and DRIFT are reconstructions from abstracts." + limits
     )
 
