@@ -438,6 +438,34 @@ def test_rows_of_a_group_stay_together(vehicle):
     np.testing.assert_array_equal(scores_of(search), scores_of(AMLCV(**GRID, cv=folds).fit(vehicle.X, vehicle.y)))
 
 
+def test_few_groups_allow_few_folds(vehicle):
+    groups = np.arange(282) % 3
+    search = AMLCV(**GRID, cv=5).fit(vehicle.X, vehicle.y, groups=groups)
+    assert scores_of(search).shape[1] == 3
+    with pytest.raises(ValueError, match="at least two groups"):
+        AMLCV(**GRID).fit(vehicle.X, vehicle.y, groups=np.zeros(282))
+
+
+def test_pairs_of_whitened_features_are_compared_in_all_dimensions():
+    """Which of 110 features of equal variance tell pairs apart, their variance does not say."""
+    rng = np.random.RandomState(0)
+    classes = np.arange(400) % 100
+    X = rng.randn(400, 110)
+    X[:, :5] += 3 * rng.randn(100, 5)[classes]
+    X /= X.std(axis=0)
+    indices = np.concatenate([np.argsort(classes, kind="stable").reshape(-1, 2), rng.randint(0, 400, (300, 2))])
+    same = np.where(classes[indices[:, 0]] == classes[indices[:, 1]], 1, -1)
+    search = AMLCV(losses=["geometric", "pairs"], preprocessor=X, cv=2, random_state=0).fit(indices, same)
+    table = search.cv_results_
+    rank, loss = np.array(table["param_n_components"], dtype=object), np.array(table["param_loss"])
+    assert set(rank[loss == "pairs"]) == {None}
+    assert set(rank[loss == "geometric"]) == {None, 60}
+    best = {r: np.max(table["mean_test_score"][rank == r]) for r in (None, 60)}
+    assert best[None] > best[60]
+    given = AMLCV(losses=["pairs"], n_components=[20], preprocessor=X, cv=2, random_state=0).fit(indices, same)
+    assert set(given.cv_results_["param_n_components"]) == {20}
+
+
 def test_losses_that_the_data_do_not_allow_are_refused(vehicle):
     with pytest.raises(ValueError, match="'margin' learns from points with class labels"):
         AMLCV(losses=["margin"]).fit(vehicle.formed, vehicle.kinds)

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import LeaveOneGroupOut
 
-from advmetric import AML, GMML
+from advmetric import AML, AMLCV, GMML
 from advmetric.datasets import load_verification
 from advmetric.datasets.verification import Development
 from advmetric.experiments import verification_protocol as protocol
@@ -34,6 +35,19 @@ def test_learned_metrics_come_from_index_pairs():
     found = protocol.learn(AML(), samples)
     expected = AML(preprocessor=F).fit(data.pairs[chosen], data.labels[chosen])
     np.testing.assert_allclose(found.components, expected.components_)
+
+
+def test_a_search_of_its_own_keeps_folds_apart():
+    data = load_verification("letters-unseen")
+    train = np.random.default_rng(0).permutation(next(iter(data.splits()))[0])[:400]
+    folds = data.folds[train]
+    F = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
+    samples = protocol.samples_of(contenders()["AMLCV"], data, F, train, 0, 100)
+    search = AMLCV(losses=["geometric"])
+    protocol.learn(search, samples, folds)
+    parts = LeaveOneGroupOut().split(samples.indices, groups=folds)
+    expected = AMLCV(losses=["geometric"], preprocessor=F, cv=parts).fit(samples.indices, samples.labels)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
 
 
 def test_a_view_for_development_decides_once_for_all_folds(monkeypatch):

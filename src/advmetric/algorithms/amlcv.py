@@ -33,7 +33,7 @@ from advmetric.utils.typing import Matrix, Vector
 
 from .aml import AML
 from .aml.estimator import AML_GRID
-from .amlcv_settings import GEOMETRIC, SETTINGS, low_ranks
+from .amlcv_settings import GEOMETRIC, low_ranks, settings_of
 from .discriminative import NeighborAML, PairAML
 from .euclidean import Euclidean
 
@@ -47,7 +47,10 @@ _DEFAULT_LOSSES = {
 }
 _SIMPLICITY = {"euclidean": 0, "geometric": 1, "pairs": 2, "margin": 2, "softmax": 2}
 _FEATURES, _COMPONENTS = 100, 60
-"""With more features, subspaces of so many components are tried, and the discriminative losses learn in one only."""
+"""With more features, subspaces of so many components are tried, and of points the discriminative losses learn in one
+only; …"""
+_PAIR_COMPONENTS = 300
+"""… of pairs, in at most so many dimensions."""
 _REPEATS = 2
 """Of labelled points, the best candidates are compared again, on so many further sets of folds."""
 _FINALISTS = {0: 1, 1: 1, 2: 2}
@@ -87,9 +90,11 @@ class AMLCV(IterativeLearner):
     alphas, betas, ts : sequences of float, optional
         For the paper's model: values to try, see :class:`AML`; alpha = 0 is GMML.
     n_components : sequence of int or None, optional
-        Dimensions of the subspace to try; None within the sequence is the full space. By default the full space, and
-        also 60 dimensions where there are more than 100 features; for the margin loss also max(2, c - 1) and
-        max(5, c - 1) dimensions for c classes. (One value may stand alone, here and above.)
+        Dimensions of the subspace to try; None within the sequence is the full space. The discriminative losses, which
+        cost most, are tried in the smallest of these subspaces. By default the full space, and also 60 dimensions where
+        there are more than 100 features (on pairs, the discriminative loss is tried in the full space, or in 300
+        dimensions); for the margin loss also max(2, c - 1) and max(5, c - 1) dimensions for c classes. (One value may
+        stand alone, here and above.)
     regs : sequence of float
         For the paper's model: strengths of the prior to try.
     priors : sequence of "identity", "covariance" or (d, d) arrays
@@ -213,6 +218,13 @@ class AMLCV(IterativeLearner):
         wide = d > _FEATURES and not self._only_geometric
         return self._values("n_components", (None, _COMPONENTS) if wide else (None,))
 
+    def _subspace(self, kind: str, d: int) -> int | None:
+        """Return in how many dimensions the discriminative losses learn, which cost most."""
+        if kind == "pairs" and self.n_components is None:
+            # Of whitened features, such as faces are compared by, each component tells as much as any other.
+            return _PAIR_COMPONENTS if d > _PAIR_COMPONENTS else None
+        return min(self._dimensions(d), key=lambda value: d if value is None else value)
+
     @property
     def _only_geometric(self) -> bool:
         return self.losses is None and any(v is not None for v in (self.alphas, self.betas, self.ts))
@@ -246,9 +258,8 @@ class AMLCV(IterativeLearner):
                 families.append(_Family(loss, Euclidean(preprocessor=self.preprocessor), [{}]))
             else:
                 learner = self._discriminative(loss, data.kind)
-                # In many dimensions these cost most and overfit: the smallest subspace only.
-                r = min(self._dimensions(d), key=lambda value: d if value is None else value)
-                settings = [{**params, "n_components": r} for params in SETTINGS[data.kind, loss]]
+                r = self._subspace(data.kind, d)
+                settings = [{**params, "n_components": r} for params in settings_of(data.kind, loss, d > _FEATURES)]
                 if loss == "margin" and self.n_components is None:
                     settings += low_ranks(len(np.unique(data.labels)), r or d)
                 families.append(_Family(loss, learner, settings))

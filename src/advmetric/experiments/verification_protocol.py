@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
 from advmetric.algorithms.registry import Method
 from advmetric.datasets.verification import VerificationSet, load_verification
@@ -129,10 +130,12 @@ def make_learner(method: Method, params: dict[str, Any], random_state: int) -> A
     return learner
 
 
-def learn(learner: Any, samples: Samples) -> Mahalanobis:
-    """Return the metric that a learner finds."""
+def learn(learner: Any, samples: Samples, folds: NDArray[np.integer] | None = None) -> Mahalanobis:
+    """Return the metric that a learner finds; if it searches itself, pairs of a fold are never on both sides."""
     if isinstance(samples, Pairs):
-        learner.set_params(preprocessor=samples.X).fit(samples.indices, samples.labels)
+        known = folds is not None and len(np.unique(folds)) > 1 and has_fit_parameter(learner, "groups")
+        groups = {"groups": folds} if known else {}
+        learner.set_params(preprocessor=samples.X).fit(samples.indices, samples.labels, **groups)
     else:
         learner.fit(samples.X, samples.labels)
     return Mahalanobis(learner.components_)

@@ -108,7 +108,7 @@ def make_scorer(data: Samples, learner: Any = None, scoring: Any = None, n_neigh
 def make_folds(data: Samples, cv: Any, groups: Any = None, seed: int | None = None) -> list[Part]:
     """Return the parts of cross-validation, stratified by class or by kind of pair.
 
-    If cv is a number, small classes may allow fewer folds; with a seed, the samples are shuffled first.
+    If cv is a number, small classes or few groups may allow fewer folds; with a seed, the samples are shuffled first.
     """
     y, by_number = data.labels, isinstance(cv, (int, np.integer))
     if by_number:
@@ -124,7 +124,10 @@ def make_folds(data: Samples, cv: Any, groups: Any = None, seed: int | None = No
             )
         cv = min(int(cv), allowed)
         if groups is not None:
-            cv = StratifiedGroupKFold(cv)
+            n_groups = len(np.unique(groups))
+            if n_groups < 2:
+                raise ValueError("cross-validation needs at least two groups.")
+            cv = StratifiedGroupKFold(min(cv, n_groups))
         elif seed is not None:
             cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
     splitter = check_cv(cv, y, classifier=True)

@@ -124,7 +124,7 @@ def run(task: Task, data_home: Path | None) -> dict[str, Any]:
     params = choose_params(data, method, train, task.trial, profile.thin, data_home)
     F = features(data, data.pairs[train], data.labels[train])
     samples = samples_of(method, data, F, train, task.trial, min(MAX_POINTS, profile.tune_rows))
-    metric = learn(make_learner(method, params, task.trial), samples)
+    metric = learn(make_learner(method, params, task.trial), samples, data.folds[train])
     seconds = time.perf_counter() - started
     Z = F @ metric.components.T  # every point is embedded once
     training, judged = (pairs_of(data, Z, part) for part in (train, test))
@@ -142,7 +142,7 @@ def section(records: Sequence[Record]) -> Section:
     blocks: list[Any] = [
         Paragraph(
             "Parameters by AUC on up to three held-out folds of the training pairs (LFW: on View 1; AMLCV: by "
-            "cross-validation over random fifths of the training pairs); features fitted on the images of training "
+            "cross-validation over up to five parts of the training folds); features fitted on the images of training "
             "pairs; thresholds from training pairs. Mean ± standard error over the folds that all methods finished. "
             "The values of gamma and beta in PairAML's grid were fixed after a look at folds 1 and 5 of pubfig and "
             "fold 1 of the unseen letters and digits, learned without fold 0: on these folds its result is slightly "
