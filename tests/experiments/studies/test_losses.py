@@ -50,6 +50,16 @@ def test_trials_go_through_all_folds_of_one_division_before_the_next():
     assert classes[2] != classes[0]
 
 
+def test_a_second_division_of_patches_has_other_views_and_pairs(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "notredame_patches.npz", X=rng.integers(0, 256, (200, 32, 32), dtype=np.uint8))
+    (first, *_), (data, train, test) = (losses.fold_of("patches", trial, tmp_path) for trial in (0, 5))
+    assert data.X.shape == first.X.shape
+    assert not np.array_equal(data.X, first.X)
+    assert not np.array_equal(data.pairs, first.pairs)
+    assert not np.isin(data.pairs[train], data.pairs[test]).any()
+
+
 @pytest.mark.parametrize(
     ("dataset", "method"),
     [

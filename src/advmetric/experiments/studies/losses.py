@@ -29,7 +29,7 @@ from advmetric.experiments.engine.study import Section, Study
 from advmetric.experiments.protocol import K, contenders, knn_error, split_of
 from advmetric.experiments.report.comparison import ENOUGH, LEVEL
 from advmetric.experiments.report.content import Cell, Paragraph, Table, mean_and_sd
-from advmetric.experiments.verification_protocol import features, learn, pairs_of, tuning_parts
+from advmetric.experiments.verification_protocol import PATCHES, features, learn, pairs_of, tuning_parts
 from advmetric.learners.tuning import (
     NeighborScorer,
     PairScorer,
@@ -131,7 +131,8 @@ def fold_of(dataset: str, trial: int, data_home: Path | None) -> tuple[Verificat
     splits = list(data.splits())
     division, fold = divmod(trial, len(splits))
     if division:
-        data = draw_again(data, division)
+        made = dataset in PATCHES  # of unlabelled patches, whose views are random, too
+        data = load_verification(dataset, data_home=data_home, seed=division) if made else draw_again(data, division)
         splits = list(data.splits())
     return (data, *splits[fold])
 
