@@ -75,7 +75,8 @@ def _families() -> dict[str, dict[str, Callable[[], Any]]]:
     ):
         make = partial(NeighborAML, loss=loss, n_neighbors=k_s, n_impostors=k_d)
         add(DIAL, make, f"{loss} {k_s}+{k_d}", t=t, gamma=gamma, reg=reg, alpha=alpha, beta=beta)
-    for (loss, k_s, k_d), (t, gamma), adversaries in (
+    # Chosen on splits of training parts, or tried by AMLCV: t, gamma and reg, then the adversaries.
+    for (loss, k_s, k_d), (t, gamma, *reg), adversaries in (
         (("softmax", 10, 10), (0.1, 1e-3), ((5.0, 0.03), (5.0, 0.01), (20.0, 0.03), (100.0, 0.03))),
         (("softmax", 10, 10), (0.1, 1e-4), ((20.0, 0.03),)),
         (("softmax", 20, 40), (0.5, 0.1), ((1.0, 10.0), (5.0, 10.0))),
@@ -89,10 +90,15 @@ def _families() -> dict[str, dict[str, Callable[[], Any]]]:
         (("softmax", 5, 20), (0.5, 0.1), ((1.0, 10.0),)),
         (("softmax", 10, 20), (0.5, 0.3), ((1.0, 10.0),)),
         (("softmax", 10, 20), (0.7, 0.1), ((1.0, 10.0),)),
+        (("margin", 5, 3), (0.1, 0.01), ((5.0, 0.03),)),
+        (("margin", 5, 5), (0.1, 1e-3), ((20.0, 0.1),)),
+        (("softmax", 5, 3), (0.25, 1e-4), ((1.0, 0.03),)),
+        (("softmax", 3, 10), (0.5, 0.01, 0.01), ((20.0, 1.0),)),
     ):
         make = partial(NeighborAML, loss=loss, n_neighbors=k_s, n_impostors=k_d)
+        prior = {"reg": reg[0]} if reg else {}
         for alpha, beta in adversaries:
-            add(DIAL, make, f"{loss} {k_s}+{k_d}", t=t, gamma=gamma, alpha=alpha, beta=beta)
+            add(DIAL, make, f"{loss} {k_s}+{k_d}", t=t, gamma=gamma, **prior, alpha=alpha, beta=beta)
     return found
 
 
