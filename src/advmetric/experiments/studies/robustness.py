@@ -94,6 +94,11 @@ def _families() -> dict[str, dict[str, Callable[[], Any]]]:
         (("margin", 5, 5), (0.1, 1e-3), ((20.0, 0.1),)),
         (("softmax", 5, 3), (0.25, 1e-4), ((1.0, 0.03),)),
         (("softmax", 3, 10), (0.5, 0.01, 0.01), ((20.0, 1.0),)),
+        (("margin", 10, 20), (0.6, 0.01, 0.03), ((10.0, 15.0),)),
+        (("margin", 10, 10), (0.6, 0.03), ((30.0, 7.0),)),
+        (("margin", 5, 10), (0.5, 0.03, 0.1), ((10.0, 15.0),)),
+        (("margin", 5, 5), (0.6, 0.03), ((10.0, 10.0),)),
+        (("margin", 5, 5), (0.6, 0.1), ((30.0, 15.0),)),
     ):
         make = partial(NeighborAML, loss=loss, n_neighbors=k_s, n_impostors=k_d)
         prior = {"reg": reg[0]} if reg else {}
