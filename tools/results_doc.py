@@ -26,11 +26,8 @@ HEAD = """# Results
 Measured with the full profile (`advmetric reproduce --data-home DIR`, seed 0), one BLAS thread per process. The records
 are in docs/results/; `python tools/results_doc.py` writes this page from them. The report of `make reproduce` shows the
 same sections, with figures, in quick form. Times were taken on shared machines. Each section says how many splits or
-folds it has; where they are fewer than the plan's, time ran out. In verification, methods and sets that are missing
-here were last measured in [earlier versions](results-earlier.md). Measured before PairAML's grid had two values of beta
-and verification held out three folds: PairAML in robustness, fewer pairs and wrong labels; all methods on patches. ARML
-was not measured on the four larger sets of Table 1, isolet/all only for the methods shown. Losses with and without the
-adversary were not measured on patches.
+folds it has; where they are fewer than the plan's, time ran out. ARML was not measured on the four larger sets of Table
+1, isolet/all only for the methods shown.
 """
 
 
