@@ -466,6 +466,18 @@ def test_pairs_of_whitened_features_are_compared_in_all_dimensions():
     assert set(given.cv_results_["param_n_components"]) == {20}
 
 
+def test_points_of_many_features_are_learned_from_in_principal_components_and_in_few_dimensions():
+    rng = np.random.RandomState(0)
+    X, y = rng.randn(80, 160), np.arange(80) % 4
+    search = AMLCV(losses=["margin", "softmax"], cv=2, random_state=0).fit(X, y)
+    table = search.cv_results_
+    found = {(table["param_subspace"][i], table["param_n_components"][i]) for i in range(len(table["params"]))}
+    assert found == {("principal", 150), (None, 5), (None, 60)}
+    given = AMLCV(losses=["softmax"], n_components=[20], cv=2, random_state=0).fit(X, y)
+    assert "param_subspace" not in given.cv_results_
+    assert set(given.cv_results_["param_n_components"]) == {20}
+
+
 def test_losses_that_the_data_do_not_allow_are_refused(vehicle):
     with pytest.raises(ValueError, match="'margin' learns from points with class labels"):
         AMLCV(losses=["margin"]).fit(vehicle.formed, vehicle.kinds)

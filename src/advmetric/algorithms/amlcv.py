@@ -47,10 +47,9 @@ _DEFAULT_LOSSES = {
 }
 _SIMPLICITY = {"euclidean": 0, "geometric": 1, "pairs": 2, "margin": 2, "softmax": 2}
 _FEATURES, _COMPONENTS = 100, 60
-"""With more features, subspaces of so many components are tried, and of points the discriminative losses learn in one
-only; …"""
-_PAIR_COMPONENTS = 300
-"""… of pairs, in at most so many dimensions."""
+"""With more features, the paper's model is tried in a subspace of so many components, too; …"""
+_PRINCIPAL, _PAIR_COMPONENTS = 150, 300
+"""… of points, the discriminative losses learn in so many principal components; of pairs, in so many components."""
 _REPEATS = 2
 """Of labelled points, the best candidates are compared again, on so many further sets of folds."""
 _FINALISTS = {0: 1, 1: 1, 2: 2}
@@ -92,9 +91,10 @@ class AMLCV(IterativeLearner):
     n_components : sequence of int or None, optional
         Dimensions of the subspace to try; None within the sequence is the full space. The discriminative losses, which
         cost most, are tried in the smallest of these subspaces. By default the full space, and also 60 dimensions where
-        there are more than 100 features (on pairs, the discriminative loss is tried in the full space, or in 300
-        dimensions); for the margin loss also max(2, c - 1) and max(5, c - 1) dimensions for c classes. (One value may
-        stand alone, here and above.)
+        there are more than 100 features. The discriminative losses are then tried in 150 principal components (on
+        pairs, in the full space or in 300 dimensions). The margin loss is also tried in the max(2, c - 1) and
+        max(5, c - 1) dimensions that tell c classes apart, or with more than 100 features in the latter and in 60.
+        (One value may stand alone, here and above.)
     regs : sequence of float
         For the paper's model: strengths of the prior to try.
     priors : sequence of "identity", "covariance" or (d, d) arrays
@@ -218,12 +218,14 @@ class AMLCV(IterativeLearner):
         wide = d > _FEATURES and not self._only_geometric
         return self._values("n_components", (None, _COMPONENTS) if wide else (None,))
 
-    def _subspace(self, kind: str, d: int) -> int | None:
-        """Return in how many dimensions the discriminative losses learn, which cost most."""
-        if kind == "pairs" and self.n_components is None:
+    def _subspace(self, kind: str, d: int) -> Params:
+        """Return in which dimensions the discriminative losses learn, which cost most."""
+        if self.n_components is not None or d <= _FEATURES:
+            return {"n_components": min(self._dimensions(d), key=lambda value: d if value is None else value)}
+        if kind == "pairs":
             # Of whitened features, such as faces are compared by, each component tells as much as any other.
-            return _PAIR_COMPONENTS if d > _PAIR_COMPONENTS else None
-        return min(self._dimensions(d), key=lambda value: d if value is None else value)
+            return {"n_components": _PAIR_COMPONENTS if d > _PAIR_COMPONENTS else None}
+        return {"n_components": min(_PRINCIPAL, d), "subspace": "principal"}
 
     @property
     def _only_geometric(self) -> bool:
@@ -258,10 +260,10 @@ class AMLCV(IterativeLearner):
                 families.append(_Family(loss, Euclidean(preprocessor=self.preprocessor), [{}]))
             else:
                 learner = self._discriminative(loss, data.kind)
-                r = self._subspace(data.kind, d)
-                settings = [{**params, "n_components": r} for params in settings_of(data.kind, loss, d > _FEATURES)]
+                wide = d > _FEATURES
+                settings = [{**params, **self._subspace(data.kind, d)} for params in settings_of(data.kind, loss, wide)]
                 if loss == "margin" and self.n_components is None:
-                    settings += low_ranks(len(np.unique(data.labels)), r or d)
+                    settings += low_ranks(len(np.unique(data.labels)), d, wide)
                 families.append(_Family(loss, learner, settings))
         return families
 

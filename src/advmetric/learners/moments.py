@@ -117,6 +117,24 @@ class Moments:
         except np.linalg.LinAlgError as error:
             raise ValueError(_SINGULAR) from error
         Q, _ = namespace(vectors).linalg.qr(vectors)
+        return self._within(Q)
+
+    def principal(self, n_components: int, scatter: Scatter) -> Moments:
+        """Restrict to the principal components of the differences of all pairs: where these differ most.
+
+        Parameters
+        ----------
+        n_components : int
+        scatter : Scatter
+            A and B without the prior.
+        """
+        if n_components >= self.A.shape[0]:
+            return self
+        share = scatter.n_dissimilar / max(scatter.n_similar + scatter.n_dissimilar, 1)
+        _, vectors = namespace(self.A).linalg.eigh(symmetrize((1.0 - share) * scatter.A + share * scatter.B))
+        return self._within(vectors[:, -n_components:])
+
+    def _within(self, Q: Matrix) -> Moments:
         return Moments(symmetrize(Q.T @ self.A @ Q), symmetrize(Q.T @ self.B @ Q), Q)
 
     @cached_property
@@ -143,9 +161,9 @@ class Moments:
         return components if self.Q is None else components @ self.Q.T
 
 
-def check_n_components(n_components: int | None, d: int) -> None:
+def check_n_components(n_components: int | str | None, d: int) -> None:
     """Raise if more components are asked for than there are features."""
-    if n_components is not None and n_components > d:
+    if isinstance(n_components, (int, np.integer)) and n_components > d:
         raise ValueError(f"n_components={n_components} is more than the {d} features of X.")
 
 

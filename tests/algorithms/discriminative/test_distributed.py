@@ -45,6 +45,7 @@ POINTS = [
     PairAML(random_state=0, tol=1e-2, n_components=2, pairs=500, alpha=0.0),
     NeighborAML(n_refresh=1),
     NeighborAML(loss="margin", n_anchors=80, random_state=0, n_components=3),
+    NeighborAML(n_refresh=1, n_components=3, subspace="principal"),
 ]
 
 FEW = [PairAML(random_state=0, tol=1e-2), NeighborAML(loss="margin", n_refresh=1)]
@@ -131,7 +132,7 @@ def test_flaws_are_named_with_their_chunk(data):
 def test_the_median_over_parts_is_that_of_all(N, zeros):
     Z = np.random.default_rng(N).lognormal(sigma=20.0, size=(N, 1))
     Z[: min(zeros, N)] = 0.0
-    start = Whitened(Z, np.ones(1), 2.0, np.eye(1), np.eye(1), 0.0, None)
+    start = Whitened(Z, np.ones(1), 2.0, np.eye(1), np.eye(1), 0.0, None, 1)
 
     def part(rows):
         k, m = len(rows) // 2, len(rows)

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
-from advmetric import GMML, NeighborAML, PairAML
+from advmetric import GMML, NeighborAML, PairAML, load_dataset
 from advmetric.algorithms.discriminative import candidates
 from advmetric.algorithms.discriminative.candidates import choose_anchors, find_candidates
 from advmetric.algorithms.discriminative.neighbor_problem import LOSSES, start_of_points
 from advmetric.algorithms.discriminative.problem import Problem
+from advmetric.metric.knn import knn_predict
 from advmetric.pairs.scatter import all_pairs_scatter
 from reference.discriminative import adversarial, mean_loss, scaled_start, squares
 
@@ -195,6 +197,42 @@ def test_awkward_classes_and_features_just_work(vehicle):
     assert NeighborAML(n_components=2).fit(X[:8], [0, 0, 1, 1, 2, 2, 3, 3]).components_.shape == (2, 18)
     same = NeighborAML().fit(np.ones((6, 3)), [0, 0, 0, 1, 1, 1])
     assert np.isfinite(same.components_).all()
+
+
+@pytest.mark.parametrize("n", [120, 12], ids=["many rows", "fewer rows than features"])
+def test_a_principal_subspace_is_that_of_a_pca_before_the_fit(vehicle, n):
+    X, y = vehicle.X[:n], vehicle.y[:n]
+    pca = PCA(4).fit(X)
+    learner = NeighborAML(n_components=4, subspace="principal", reg=0.0).fit(X, y)
+    before = NeighborAML(reg=0.0).fit(pca.transform(X), y)
+    expected = pca.components_.T @ before.get_mahalanobis_matrix() @ pca.components_
+    np.testing.assert_allclose(learner.get_mahalanobis_matrix(), expected, atol=1e-4 * np.abs(expected).max())
+    ours, discriminant = learner.components_, NeighborAML(n_components=4).fit(X, y).components_
+    outside = np.eye(18) - pca.components_.T @ pca.components_
+    assert np.linalg.norm(ours @ outside) < 1e-6 * np.linalg.norm(ours)
+    assert np.linalg.norm(discriminant @ outside) > 1e-2 * np.linalg.norm(discriminant)
+
+
+def test_with_many_features_principal_components_do_not_fit_noise():
+    data = load_dataset("mnist-4000")
+    X, y = data.X.astype(float), data.y
+    errors = {}
+    for subspace in ("discriminant", "principal"):
+        Z = NeighborAML(n_components=60, subspace=subspace).fit(X[::4], y[::4]).transform(X)
+        errors[subspace] = np.mean(knn_predict(Z[::4], y[::4], Z[2::8], 5) != y[2::8])
+    assert errors["principal"] < 0.5 * errors["discriminant"]  # .078 and .256
+
+
+def test_by_default_many_features_are_reduced_to_principal_components():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(170, 160)), np.arange(170) % 3
+    given = NeighborAML(n_components=150, subspace="principal").fit(X, y)
+    np.testing.assert_array_equal(NeighborAML().fit(X, y).components_, given.components_)
+    assert NeighborAML().fit(X[:, :150], y).components_.shape == (150, 150)
+    assert NeighborAML().fit(X[:40], y[:40]).components_.shape == (160, 160)  # 39 directions
+    assert NeighborAML(n_components=None, max_iter=2, tol=1e3).fit(X, y).components_.shape == (160, 160)
+    with pytest.raises(ValueError, match="n_components='most' is not known"):
+        NeighborAML(n_components="most").fit(X, y)
 
 
 def test_running_out_of_iterations_warns(vehicle):

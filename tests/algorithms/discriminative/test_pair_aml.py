@@ -215,6 +215,15 @@ def test_n_components_learns_in_the_leading_subspace(vehicle):
         PairAML(n_components=19).fit(vehicle.formed, vehicle.kinds)
 
 
+def test_a_principal_subspace_is_where_the_pairs_differ_most(vehicle):
+    learner = PairAML(n_components=5, subspace="principal").fit(vehicle.formed, vehicle.kinds)
+    V = vehicle.formed[:, 0] - vehicle.formed[:, 1]
+    principal = np.linalg.svd(V, full_matrices=False)[2][:5]
+    stacked = np.linalg.svd(np.vstack([learner.components_, principal]), compute_uv=False)
+    assert learner.components_.shape == (5, 18)
+    assert stacked[5] < 1e-8 * stacked[0]
+
+
 # --- decisions ------------------------------------------------------------------------------------------
 
 

@@ -150,12 +150,12 @@ def test_fewer_rows_than_features_give_the_solution_of_the_whole_space():
     problem, divisor = pair_problem(Pairs.from_differences(V, y), LogisticPairs(), **SETTINGS)
     assert problem.start.Z.shape[1] == 6
     solution = solve(problem, np.eye(6), tol=1e-10, max_iter=1000)
-    components = problem.start.components(solution.x[0], divisor, 9)
+    components = problem.start.components(solution.x[0], divisor)
     # The same with the span switched off: an identity as prior array.
     whole, divisor = pair_problem(Pairs.from_differences(V, y), LogisticPairs(), **SETTINGS | {"prior": np.eye(9)})
     assert whole.start.Z.shape[1] == 9
     direct = solve(whole, np.eye(9), tol=1e-10, max_iter=1000)
-    expected = whole.start.components(direct.x[0], divisor, 9)
+    expected = whole.start.components(direct.x[0], divisor)
     M, M_expected = components.T @ components, expected.T @ expected
     np.testing.assert_allclose(M, M_expected, atol=1e-6 * np.abs(M_expected).max())
     assert solution.objective[-1] == pytest.approx(direct.objective[-1], rel=1e-9)

@@ -67,6 +67,7 @@ def _start(learner: Any, seen: Any) -> Whitened:
         reg=float(learner.reg),
         prior=prior_matrix(learner.prior, seen, learner.n_features_in_),
         n_components=learner.n_components,
+        subspace=learner.subspace,
     )
     return start
 

@@ -26,7 +26,7 @@ from .candidates import Candidates, choose_anchors, chooses_few, find_candidates
 from .distributed import NeighborParts
 from .neighbor_problem import LOSSES, Rounds, solve_rounds, start_of_points
 from .problem import Problem
-from .whitening import Whitened
+from .whitening import SUBSPACES, Whitened
 
 __all__ = ["NeighborAML"]
 
@@ -34,6 +34,13 @@ _SEARCH_TOL, _SEARCH_REFRESHES = 2e-2, 1
 """Enough to rank candidates: of 12 settings on two sets, the accuracy in a fold changed by 0.002 on average."""
 _Posed = tuple[Whitened, Candidates, float]
 """Whitened points, their first candidates, and the divisor of the features."""
+
+
+def _check_n_components(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        Choice("auto")(name, value)
+    else:
+        Optional(Whole(1))(name, value)
 
 
 class NeighborAML(Gatherer, IterativeLearner):
@@ -71,8 +78,13 @@ class NeighborAML(Gatherer, IterativeLearner):
         Strength of the prior in A and B: reg (tr A/d) P⁻¹ is added to A, reg (tr B/d) P to B.
     prior : "identity" or (d, d) array, default="identity"
         Positive definite matrix P.
-    n_components : int, optional
-        Learn in the subspace of the leading generalised eigenvectors of (B, A).
+    n_components : int, None or "auto", default="auto"
+        Learn in a subspace of so many dimensions; None for all. "auto" stands for all, or for 150 principal components
+        where the points span more dimensions.
+    subspace : {"discriminant", "principal"}, default="discriminant"
+        With a number of components: the leading generalised eigenvectors of (B, A), or the principal components of the
+        points. The former tell classes apart in few dimensions, but fit noise where there are many features for the
+        number of points, as in images.
     n_neighbors : int, optional
         k_s, candidates of the same class per point; by default 3 for "margin" and 10 for "softmax". Fewer in classes
         with fewer members; a point that is alone in its class has no term in the loss.
@@ -150,7 +162,8 @@ class NeighborAML(Gatherer, IterativeLearner):
         "t": Real(0.0, 1.0),
         "reg": Real(0.0),
         "prior": check_prior,
-        "n_components": Optional(Whole(1)),
+        "n_components": _check_n_components,
+        "subspace": Choice(*SUBSPACES),
         "n_neighbors": Optional(Whole(1)),
         "n_impostors": Optional(Whole(1)),
         "n_refresh": Whole(0),
@@ -167,7 +180,8 @@ class NeighborAML(Gatherer, IterativeLearner):
         t: float = 0.1,
         reg: float = 1e-3,
         prior: str | ArrayLike = "identity",
-        n_components: int | None = None,
+        n_components: int | str | None = "auto",
+        subspace: str = "discriminant",
         n_neighbors: int | None = None,
         n_impostors: int | None = None,
         n_refresh: int = 2,
@@ -180,7 +194,8 @@ class NeighborAML(Gatherer, IterativeLearner):
     ) -> None:
         self.loss = loss
         self.alpha, self.beta, self.gamma = alpha, beta, gamma
-        self.t, self.reg, self.prior, self.n_components = t, reg, prior, n_components
+        self.t, self.reg, self.prior = t, reg, prior
+        self.n_components, self.subspace = n_components, subspace
         self.n_neighbors, self.n_impostors = n_neighbors, n_impostors
         self.n_refresh, self.n_anchors = n_refresh, n_anchors
         super().__init__(
@@ -207,6 +222,7 @@ class NeighborAML(Gatherer, IterativeLearner):
             reg=float(self.reg),
             prior=prior_matrix(self.prior, data, d),
             n_components=self.n_components,
+            subspace=self.subspace,
         )
         return start, graph, scale or 1.0
 
@@ -272,7 +288,7 @@ class NeighborAML(Gatherer, IterativeLearner):
         weights = float(self.alpha), float(self.beta), float(self.gamma)
         rounds = self._rounds(first, lambda graph: data.pose(graph, start, self.loss, *weights), data.search)
         self._report_rounds(rounds)
-        return start.components(rounds.solution.x[0], 1.0, self.n_components or self.n_features_in_)
+        return start.components(rounds.solution.x[0], 1.0)
 
     def _report_rounds(self, rounds: Rounds) -> None:
         self.round_starts_, self.candidate_changes_ = rounds.starts, rounds.changes
@@ -281,7 +297,7 @@ class NeighborAML(Gatherer, IterativeLearner):
 
     def _components(self, posed: _Posed, rounds: Rounds) -> Matrix:
         start, _, scale = posed
-        return start.components(rounds.solution.x[0], scale, self.n_components or self.n_features_in_)
+        return start.components(rounds.solution.x[0], scale)
 
     def _candidate_groups(self, candidates: list[dict[str, Any]]) -> list[list[int]]:
         # Candidates that differ in alpha, beta and gamma only share whitened points and their first candidates.

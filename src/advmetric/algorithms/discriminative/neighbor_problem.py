@@ -56,7 +56,8 @@ def start_of_points(
     t: float,
     reg: float,
     prior: Matrix | None,
-    n_components: int | None,
+    n_components: int | str | None,
+    subspace: str = "discriminant",
 ) -> tuple[Whitened, Candidates]:
     """Points whitened by GMML's metric over all their pairs, and their candidates under it.
 
@@ -79,6 +80,7 @@ def start_of_points(
         reg=reg,
         prior=prior,
         n_components=n_components,
+        subspace=subspace,
     )
     return start, found[0]
 

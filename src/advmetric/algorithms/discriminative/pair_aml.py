@@ -29,6 +29,7 @@ from .pair_problem import automatic_gamma, drawn_pairs, pair_problem
 from .problem import Problem
 from .solver import minimize
 from .triplet_input import Triplets, check_triplets, holds_triplets
+from .whitening import SUBSPACES
 
 __all__ = ["PairAML"]
 
@@ -75,7 +76,11 @@ class PairAML(Gatherer, IterativeLearner):
     prior : "identity" or (d, d) array, default="identity"
         Positive definite matrix P.
     n_components : int, optional
-        Learn in the subspace of the leading generalised eigenvectors of (B, A), in which the problem stays convex.
+        Learn in a subspace of so many dimensions, in which the problem stays convex.
+    subspace : {"discriminant", "principal"}, default="discriminant"
+        With ``n_components``: the leading generalised eigenvectors of (B, A), or the principal components of the
+        differences. The former tell similar from dissimilar pairs in few dimensions, but fit noise where there are
+        many features for the number of pairs; then take the latter.
     pairs : "balanced", "random", "neighbors", "all", int or sampler, default="balanced"
         With class labels, which pairs of points to learn from. "balanced" draws 10 pairs per point (at least 1000, at
         most 10⁶), as many similar as dissimilar ones; "all" lists all n(n-1)/2.
@@ -147,6 +152,7 @@ class PairAML(Gatherer, IterativeLearner):
         "reg": Real(0.0),
         "prior": check_prior,
         "n_components": Optional(Whole(1)),
+        "subspace": Choice(*SUBSPACES),
         "pairs": check_sampler,
     }
 
@@ -160,6 +166,7 @@ class PairAML(Gatherer, IterativeLearner):
         reg: float = 1e-3,
         prior: str | ArrayLike = "identity",
         n_components: int | None = None,
+        subspace: str = "discriminant",
         pairs: Any = "balanced",
         max_iter: int = 1000,
         tol: float = 1e-5,
@@ -169,7 +176,7 @@ class PairAML(Gatherer, IterativeLearner):
     ) -> None:
         self.alpha, self.beta, self.gamma = alpha, beta, gamma
         self.t, self.reg, self.prior = t, reg, prior
-        self.n_components, self.pairs = n_components, pairs
+        self.n_components, self.subspace, self.pairs = n_components, subspace, pairs
         super().__init__(
             max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
         )
@@ -218,6 +225,7 @@ class PairAML(Gatherer, IterativeLearner):
             reg=float(self.reg),
             prior=prior_matrix(self.prior, None if triplets else data, d),
             n_components=self.n_components,
+            subspace=self.subspace,
         )
 
     def _learn(self, data: Samples | Triplets | Problem, **extra: Any) -> Matrix:
@@ -241,7 +249,7 @@ class PairAML(Gatherer, IterativeLearner):
             self.squared_threshold_ = max(b, 0.0)
         self.gamma_, self.slope_ = problem.gamma, solution.slope
         self._report(solution)
-        return problem.start.components(L, divisor, self.n_components or self.n_features_in_)
+        return problem.start.components(L, divisor)
 
     def _candidate_groups(self, candidates: list[dict[str, Any]]) -> list[list[int]]:
         # Candidates that differ in alpha, beta and gamma only share the whitened problem.
@@ -264,8 +272,7 @@ class PairAML(Gatherer, IterativeLearner):
             solution = minimize(problem, *start, tol=max(learner.tol, _SEARCH_TOL), max_iter=learner.max_iter)
             # The problem is convex: any start leads to the same metric, but not in a few iterations.
             start = solution.x if solution.converged else None
-            wanted = learner.n_components or learner.n_features_in_
-            yield Mahalanobis(problem.start.components(solution.x[0], divisor, wanted)), max(1, solution.n_iter)
+            yield Mahalanobis(problem.start.components(solution.x[0], divisor)), max(1, solution.n_iter)
 
     def _choose_threshold(self, pairs: Pairs) -> None:
         """Take √b, which the problem was solved for; the calibration is for metrics saved to files."""

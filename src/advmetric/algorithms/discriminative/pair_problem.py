@@ -46,7 +46,8 @@ def pair_problem(
     t: float,
     reg: float,
     prior: Matrix | None,
-    n_components: int | None,
+    n_components: int | str | None,
+    subspace: str = "discriminant",
 ) -> tuple[Problem, float]:
     """The problem in whitened coordinates, and what the features were divided by.
 
@@ -80,6 +81,7 @@ def pair_problem(
         reg=reg,
         prior=prior,
         n_components=n_components,
+        subspace=subspace,
     )
     if gamma is None:
         gamma = automatic_gamma(start.Z.shape[1], len(pairs))

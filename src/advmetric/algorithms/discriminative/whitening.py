@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
@@ -24,8 +25,13 @@ from advmetric.pairs.data import Scatter
 from advmetric.utils.typing import Matrix, Vector
 from advmetric.utils.warning import warn
 
-__all__ = ["Whitened", "reduce_to_span", "starting_metric", "whiten"]
+__all__ = ["SUBSPACES", "Whitened", "reduce_to_span", "starting_metric", "whiten"]
 
+SUBSPACES = ("discriminant", "principal")
+"""Leading generalised eigenvectors of (B, A), or principal components of the differences of all pairs."""
+
+_MOST_DIRECTIONS = 150
+"""With more directions, those in which points differ least are left out by default: what is learned there is noise."""
 _MOST_DENSE = 4000
 """Maximum number of features with a full (d, d) factor (128 MB); above, directions without data are left out."""
 
@@ -48,24 +54,26 @@ class Whitened:
     """Eigenvalue of M₀ in the directions orthogonal to all rows, if there are any."""
     basis: Matrix | None
     """Orthonormal basis (d, r) of the span of the rows."""
+    wanted: int
+    """Number of rows of the components."""
 
     def with_rows(self, Z: Matrix, size: float) -> Whitened:
         """The same metric divided by ``size``, with rows Z, which are divided by its root."""
         root = math.sqrt(size)
         return replace(self, Z=Z / root, R=self.R / root, outside=self.outside / size)
 
-    def components(self, L: Matrix, divisor: float, wanted: int) -> Matrix:
+    def components(self, L: Matrix, divisor: float) -> Matrix:
         """Components in the data's coordinates, rows by decreasing singular value.
 
-        ``divisor`` is what the features were divided by; ``wanted`` the number of rows. Where the rows span fewer
-        directions, M₀ fills up the rest (above 4000 features it is left out, with a warning).
+        ``divisor`` is what the features were divided by. Where the rows span fewer directions than are wanted, M₀ fills
+        up the rest (above 4000 features it is left out, with a warning).
         """
         _, singular, Vt = np.linalg.svd(L @ self.R, full_matrices=False)
-        d, missing = Vt.shape[1], wanted - len(singular)
+        d, missing = Vt.shape[1], self.wanted - len(singular)
         if missing > 0 and self.basis is not None:
             if d > _MOST_DENSE:
                 warn(
-                    f"the metric keeps the {len(singular)} directions in which the training data differ; {wanted} "
+                    f"the metric keeps the {len(singular)} directions in which the training data differ; {self.wanted} "
                     f"components for {d} features would be too many. Set n_components to choose."
                 )
             else:
@@ -99,7 +107,8 @@ def whiten(
     t: float,
     reg: float,
     prior: Matrix | None,
-    n_components: int | None,
+    n_components: int | str | None,
+    subspace: str = "discriminant",
 ) -> Whitened:
     """Whiten rows F (n, d) by M₀ and scale it so that ``unit`` of the result is 1.
 
@@ -111,9 +120,11 @@ def whiten(
         A and B of pairs of the given rows, averaged.
     unit : function
         A typical squared distance, of rows Z under the Euclidean distance; linear in the square of their scale.
-    t, reg, prior, n_components
-        As for :class:`~advmetric.AML`: place on the geodesic, strength of the prior and its matrix, number of leading
-        generalised eigenvectors of (B, A) to learn in.
+    t, reg, prior
+        As for :class:`~advmetric.AML`: place on the geodesic, strength of the prior and its matrix.
+    n_components, subspace
+        Number of directions to learn in: leading generalised eigenvectors of (B, A), or principal components. "auto":
+        150 principal components where the rows span more directions, else all.
 
     Notes
     -----
@@ -121,7 +132,8 @@ def whiten(
     rows and its complement, where M₀ is the solution (see :mod:`advmetric.learners.span`).
     """
     rows, basis = reduce_to_span(F) if prior is None else (F, None)
-    start, to = starting_metric(scatter(rows), F.shape[1], basis, t=t, reg=reg, prior=prior, n_components=n_components)
+    settings: dict[str, Any] = {"t": t, "reg": reg, "prior": prior, "n_components": n_components, "subspace": subspace}
+    start, to = starting_metric(scatter(rows), F.shape[1], basis, **settings)
     Z = rows @ to
     return start.with_rows(Z, unit(Z) or 1.0)
 
@@ -134,13 +146,14 @@ def starting_metric(
     t: float,
     reg: float,
     prior: Matrix | None,
-    n_components: int | None,
+    n_components: int | str | None,
+    subspace: str = "discriminant",
 ) -> tuple[Whitened, Matrix]:
     """M₀ from A and B of rows of d features (or in a basis (d, r) of their span), without rows yet.
 
     Also return the map (r, p) from the rows to whitened coordinates.
     """
-    r = len(seen.A)
+    r, pairs = len(seen.A), seen
     if basis is not None and r < d:
         # One more direction, in which no pair differs, stands for all of those.
         A, B = (np.pad(matrix, (0, 1)) for matrix in (seen.A, seen.B))
@@ -151,8 +164,12 @@ def starting_metric(
         a, b = float(moments.A[r, r]), float(moments.B[r, r])
         sigma_outside, outside = a * b, (a * b) ** t / a if a > 0.0 else 0.0
         moments = Moments(moments.A[:r, :r], moments.B[:r, :r])
+    if isinstance(n_components, str):
+        n_components, subspace = (_MOST_DIRECTIONS if r > _MOST_DIRECTIONS else None), "principal"
     if n_components is not None and n_components <= r:
-        moments, beyond = moments.leading(n_components), 0
+        principal = subspace == "principal"
+        moments = moments.principal(n_components, pairs) if principal else moments.leading(n_components)
+        beyond = 0
     geodesic = moments.geodesic
     R = geodesic.factor(t).T
     power = min(t, 1.0 - t)
@@ -168,4 +185,5 @@ def starting_metric(
         inside if basis is None else inside @ basis.T,
         outside,
         basis,
+        n_components or d,
     ), inside.T
