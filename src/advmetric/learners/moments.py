@@ -119,7 +119,7 @@ class Moments:
         Q, _ = namespace(vectors).linalg.qr(vectors)
         return self._within(Q)
 
-    def principal(self, n_components: int, scatter: Scatter) -> Moments:
+    def principal(self, n_components: int, scatter: Scatter, variance: float = 0.0) -> Moments:
         """Restrict to the principal components of the differences of all pairs: where these differ most.
 
         Parameters
@@ -127,12 +127,14 @@ class Moments:
         n_components : int
         scatter : Scatter
             A and B without the prior.
+        variance : float
+            Take more components where these hold less than this share of the variance.
         """
-        if n_components >= self.A.shape[0]:
-            return self
         share = scatter.n_dissimilar / max(scatter.n_similar + scatter.n_dissimilar, 1)
-        _, vectors = namespace(self.A).linalg.eigh(symmetrize((1.0 - share) * scatter.A + share * scatter.B))
-        return self._within(vectors[:, -n_components:])
+        values, vectors = np.linalg.eigh(symmetrize((1.0 - share) * scatter.A + share * scatter.B))
+        held = np.cumsum(values[::-1])
+        count = max(n_components, int(np.searchsorted(held, variance * held[-1])) + 1)
+        return self if count >= len(values) else self._within(vectors[:, -count:])
 
     def _within(self, Q: Matrix) -> Moments:
         return Moments(symmetrize(Q.T @ self.A @ Q), symmetrize(Q.T @ self.B @ Q), Q)

@@ -26,7 +26,7 @@ from .candidates import Candidates, choose_anchors, chooses_few, find_candidates
 from .distributed import NeighborParts
 from .neighbor_problem import LOSSES, Rounds, solve_rounds, start_of_points
 from .problem import Problem
-from .whitening import SUBSPACES, Whitened
+from .whitening import SUBSPACES, Whitened, check_dimensions
 
 __all__ = ["NeighborAML"]
 
@@ -34,13 +34,6 @@ _SEARCH_TOL, _SEARCH_REFRESHES = 2e-2, 1
 """Enough to rank candidates: of 12 settings on two sets, the accuracy in a fold changed by 0.002 on average."""
 _Posed = tuple[Whitened, Candidates, float]
 """Whitened points, their first candidates, and the divisor of the features."""
-
-
-def _check_n_components(name: str, value: Any) -> None:
-    if isinstance(value, str):
-        Choice("auto")(name, value)
-    else:
-        Optional(Whole(1))(name, value)
 
 
 class NeighborAML(Gatherer, IterativeLearner):
@@ -79,8 +72,8 @@ class NeighborAML(Gatherer, IterativeLearner):
     prior : "identity" or (d, d) array, default="identity"
         Positive definite matrix P.
     n_components : int, None or "auto", default="auto"
-        Learn in a subspace of so many dimensions; None for all. "auto" stands for all, or for 150 principal components
-        where the points span more dimensions.
+        Learn in a subspace of so many dimensions; None for all. "auto" stands for all, or, where the points span more
+        than 150 dimensions, for their principal components: 150, or as many as hold 90 % of the variance.
     subspace : {"discriminant", "principal"}, default="discriminant"
         With a number of components: the leading generalised eigenvectors of (B, A), or the principal components of the
         points. The former tell classes apart in few dimensions, but fit noise where there are many features for the
@@ -162,7 +155,7 @@ class NeighborAML(Gatherer, IterativeLearner):
         "t": Real(0.0, 1.0),
         "reg": Real(0.0),
         "prior": check_prior,
-        "n_components": _check_n_components,
+        "n_components": check_dimensions,
         "subspace": Choice(*SUBSPACES),
         "n_neighbors": Optional(Whole(1)),
         "n_impostors": Optional(Whole(1)),

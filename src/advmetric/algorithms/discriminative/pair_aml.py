@@ -20,7 +20,7 @@ from advmetric.optimize.result import make_monitor
 from advmetric.pairs.data import Pairs, Samples
 from advmetric.pairs.samplers import check_sampler
 from advmetric.utils.arrays import is_lazy
-from advmetric.utils.parameters import Choice, Optional, Real, Whole
+from advmetric.utils.parameters import Choice, Real
 from advmetric.utils.typing import Matrix, Vector
 
 from .distributed import pose_pairs
@@ -29,7 +29,7 @@ from .pair_problem import automatic_gamma, drawn_pairs, pair_problem
 from .problem import Problem
 from .solver import minimize
 from .triplet_input import Triplets, check_triplets, holds_triplets
-from .whitening import SUBSPACES
+from .whitening import SUBSPACES, check_dimensions
 
 __all__ = ["PairAML"]
 
@@ -75,10 +75,12 @@ class PairAML(Gatherer, IterativeLearner):
         Strength of the prior in A and B: reg (tr A/d) P⁻¹ is added to A, reg (tr B/d) P to B.
     prior : "identity" or (d, d) array, default="identity"
         Positive definite matrix P.
-    n_components : int, optional
-        Learn in a subspace of so many dimensions, in which the problem stays convex.
+    n_components : int, None or "auto", default="auto"
+        Learn in a subspace of so many dimensions, in which the problem stays convex; None for all. "auto" stands for
+        all, or, where the pairs differ in more than 150 dimensions, for principal components: 150, or as many as hold
+        90 % of the variance.
     subspace : {"discriminant", "principal"}, default="discriminant"
-        With ``n_components``: the leading generalised eigenvectors of (B, A), or the principal components of the
+        With a number of components: the leading generalised eigenvectors of (B, A), or the principal components of the
         differences. The former tell similar from dissimilar pairs in few dimensions, but fit noise where there are
         many features for the number of pairs; then take the latter.
     pairs : "balanced", "random", "neighbors", "all", int or sampler, default="balanced"
@@ -151,7 +153,7 @@ class PairAML(Gatherer, IterativeLearner):
         "t": Real(0.0, 1.0),
         "reg": Real(0.0),
         "prior": check_prior,
-        "n_components": Optional(Whole(1)),
+        "n_components": check_dimensions,
         "subspace": Choice(*SUBSPACES),
         "pairs": check_sampler,
     }
@@ -165,7 +167,7 @@ class PairAML(Gatherer, IterativeLearner):
         t: float = 0.25,
         reg: float = 1e-3,
         prior: str | ArrayLike = "identity",
-        n_components: int | None = None,
+        n_components: int | str | None = "auto",
         subspace: str = "discriminant",
         pairs: Any = "balanced",
         max_iter: int = 1000,

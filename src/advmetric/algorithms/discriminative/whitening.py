@@ -22,18 +22,28 @@ from advmetric.learners.moments import Moments
 from advmetric.linalg.span import complement
 from advmetric.linalg.spd import with_signs
 from advmetric.pairs.data import Scatter
+from advmetric.utils.parameters import Choice, Optional, Whole
 from advmetric.utils.typing import Matrix, Vector
 from advmetric.utils.warning import warn
 
-__all__ = ["SUBSPACES", "Whitened", "reduce_to_span", "starting_metric", "whiten"]
+__all__ = ["SUBSPACES", "Whitened", "check_dimensions", "reduce_to_span", "starting_metric", "whiten"]
 
 SUBSPACES = ("discriminant", "principal")
 """Leading generalised eigenvectors of (B, A), or principal components of the differences of all pairs."""
 
-_MOST_DIRECTIONS = 150
-"""With more directions, those in which points differ least are left out by default: what is learned there is noise."""
+_MOST_DIRECTIONS, _VARIANCE = 150, 0.9
+"""With more directions, those in which points differ least are left out by default, up to a tenth of the variance: what
+is learned there is noise."""
 _MOST_DENSE = 4000
 """Maximum number of features with a full (d, d) factor (128 MB); above, directions without data are left out."""
+
+
+def check_dimensions(name: str, value: Any) -> None:
+    """Raise unless a number of components is one, None or "auto"."""
+    if isinstance(value, str):
+        Choice("auto")(name, value)
+    else:
+        Optional(Whole(1))(name, value)
 
 
 @dataclass(frozen=True)
@@ -124,7 +134,7 @@ def whiten(
         As for :class:`~advmetric.AML`: place on the geodesic, strength of the prior and its matrix.
     n_components, subspace
         Number of directions to learn in: leading generalised eigenvectors of (B, A), or principal components. "auto":
-        150 principal components where the rows span more directions, else all.
+        where the rows span more than 150 directions, principal components, 150 or as many as hold 90 % of the variance.
 
     Notes
     -----
@@ -165,10 +175,12 @@ def starting_metric(
         sigma_outside, outside = a * b, (a * b) ** t / a if a > 0.0 else 0.0
         moments = Moments(moments.A[:r, :r], moments.B[:r, :r])
     if isinstance(n_components, str):
-        n_components, subspace = (_MOST_DIRECTIONS if r > _MOST_DIRECTIONS else None), "principal"
-    if n_components is not None and n_components <= r:
+        moments = moments.principal(_MOST_DIRECTIONS, pairs, _VARIANCE)
+        n_components = None if moments.Q is None else moments.Q.shape[1]
+    elif n_components is not None and n_components <= r:
         principal = subspace == "principal"
         moments = moments.principal(n_components, pairs) if principal else moments.leading(n_components)
+    if n_components is not None and n_components <= r:
         beyond = 0
     geodesic = moments.geodesic
     R = geodesic.factor(t).T
