@@ -207,6 +207,7 @@ def test_a_matrix_as_prior_is_learned_with_in_the_whole_space(wide, whole_space)
         GMML(prior=prior, rank=5).fit(X, y)
 
 
+@pytest.mark.numerical
 def test_reg_zero_is_refused_where_rows_are_few(wide):
     X, y = wide
     for learner in (AML(reg=0.0), GMML(reg=0.0), GMML(reg=0.0, n_components=2)):

@@ -116,8 +116,13 @@ class Moments:
             vectors = leading_generalised(self.B, self.A, n_components)
         except np.linalg.LinAlgError as error:
             raise ValueError(_SINGULAR) from error
-        Q, _ = namespace(vectors).linalg.qr(vectors)
-        return self._within(Q)
+        xp = namespace(vectors)
+        Q, _ = xp.linalg.qr(vectors)
+        found = self._within(Q)
+        # Rounding may make a singular A look positive definite; these vectors are then where A vanishes.
+        if float(xp.linalg.eigvalsh(found.A)[0]) <= float(xp.finfo(self.A.dtype).eps) * float(xp.linalg.trace(self.A)):
+            raise ValueError(_SINGULAR)
+        return found
 
     def principal(self, n_components: int, scatter: Scatter, variance: float = 0.0) -> Moments:
         """Restrict to the principal components of the differences of all pairs: where these differ most.
