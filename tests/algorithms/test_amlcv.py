@@ -5,16 +5,20 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, f1_score, get_scorer, roc_auc_score
 from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
-from advmetric import AML, AMLCV, NeighborAML, PairAML
+from advmetric import AML, AMLCV, Euclidean, NeighborAML, PairAML
 from advmetric.algorithms import amlcv as amlcv_module
 from advmetric.algorithms.aml import estimator as estimator_module
 from advmetric.learners import moments as moments_module
-from advmetric.learners.tuning import simplest_within_one_standard_error
+from advmetric.learners.span import in_span
+from advmetric.learners.tuning import make_folds, simplest_within_one_standard_error
+from advmetric.pairs.data import LabelledPoints
+from advmetric.pairs.samplers import AllPairs
 from reference.vehicle import labelled_vehicle
 
 GRID = {"alphas": [0.0, 1.0, 100.0], "betas": [0.01, 1.0], "ts": [0.1, 0.5]}
@@ -476,6 +480,45 @@ def test_points_of_many_features_are_learned_from_in_principal_components_and_in
     given = AMLCV(losses=["softmax"], n_components=[20], cv=2, random_state=0).fit(X, y)
     assert "param_subspace" not in given.cv_results_
     assert set(given.cv_results_["param_n_components"]) == {20}
+
+
+SPANNED = [
+    (Euclidean(), {}),
+    (AML(), {"t": 0.1, "alpha": 10.0, "beta": 1.0}),
+    (AML(), {"n_components": 20}),
+    (AML(pairs="random", random_state=0), {"t": 0.25}),
+    (PairAML(random_state=0), {"beta": 1.0, "gamma": 0.1}),
+    (NeighborAML(loss="margin"), {"beta": 1.0}),
+    (NeighborAML(), {"n_components": 30, "subspace": "principal"}),
+    (NeighborAML(), {"n_components": 5, "reg": 0.1}),
+]
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize(("learner", "params"), SPANNED, ids=lambda value: str(value))
+def test_candidates_in_the_span_of_few_points_are_those_of_all_features(learner, params):
+    rng = np.random.RandomState(0)
+    y = np.arange(60) % 3
+    points = LabelledPoints(rng.randn(60, 90) + 2.0 * rng.randn(3, 90)[y], y)
+    spanned = in_span(points)
+    assert spanned.X.shape == (60, 59)
+    assert spanned.n_features == spanned.take(np.arange(5)).n_features == 90
+    learning = np.flatnonzero(np.arange(60) % 4)  # the others are outside the span of these
+    distances = []
+    for data in (points, spanned):
+        ((metric, _),) = learner._candidate_metrics([params], data.take(learning))
+        distances.append(pdist(metric.transform(data.X)))
+    np.testing.assert_allclose(*distances, rtol=1e-6)
+
+
+@pytest.mark.parametrize("given", [{}, {"priors": np.eye(90)}, {"pairs": AllPairs()}])
+def test_few_points_of_many_features_are_searched_in_their_span(given, monkeypatch):
+    rng = np.random.RandomState(0)
+    X, y, seen = rng.randn(40, 90), np.arange(40) % 2, []
+    monkeypatch.setattr(amlcv_module, "make_folds", lambda data, *args, **kw: seen.append(data) or make_folds(data, 2))
+    search = AMLCV(losses=["geometric"], alphas=1.0, betas=1.0, cv=2, **given).fit(X, y)
+    assert seen[0].X.shape[1] == (90 if given else 39)
+    assert search.components_.shape == (90, 90)
 
 
 def test_losses_that_the_data_do_not_allow_are_refused(vehicle):

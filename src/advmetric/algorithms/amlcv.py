@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from advmetric.learners.base import IterativeLearner, MetricLearner
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import prior_matrix
+from advmetric.learners.span import in_span
 from advmetric.learners.tuning import (
     Params,
     Part,
@@ -228,6 +229,12 @@ class AMLCV(IterativeLearner):
         return {"n_components": min(_PRINCIPAL, d), "subspace": "principal"}
 
     @property
+    def _turns_with_points(self) -> bool:
+        """Whether all candidates find the same metric, turned, where the points are turned."""
+        priors = {str(prior) for prior in self._values("priors", ())}
+        return priors == {"identity"} and isinstance(self.pairs, str | Integral)
+
+    @property
     def _only_geometric(self) -> bool:
         return self.losses is None and any(v is not None for v in (self.alphas, self.betas, self.ts))
 
@@ -285,6 +292,7 @@ class AMLCV(IterativeLearner):
             prior_matrix(prior, data, d)
         families = self._families(data)
         part, groups = take_subset(data, self.max_rows, extra.get("groups"), self.random_state)
+        part = in_span(part) if self._turns_with_points else part
         first = self._search(families, make_folds(part, self.cv, groups))
         entries = [(family, params) for family in families for params in family.candidates]
         levels = np.array([_SIMPLICITY[family.loss] for family, _ in entries])
@@ -292,10 +300,7 @@ class AMLCV(IterativeLearner):
         kept, search = np.arange(len(entries)), first
         if groups is None and isinstance(self.cv, Integral) and self._judges_neighbors(data):
             kept = _finalists(first.steady.mean(axis=0), levels)
-            finalists = [
-                replace(family, candidates=[entries[i][1] for i in kept if entries[i][0] is family])
-                for family in families
-            ]
+            finalists = [replace(f, candidates=[entries[i][1] for i in kept if entries[i][0] is f]) for f in families]
             parts = [fold for seed in range(_REPEATS) for fold in make_folds(part, self.cv, seed=seed)]
             search = first.take(kept).extended(self._search(finalists, parts))
             self.cv_results_["repeated_test_score"] = np.full(len(entries), np.nan)
@@ -331,9 +336,8 @@ class AMLCV(IterativeLearner):
         return _joined([family.loss for family in learned], searches, self._only_geometric)
 
     def _scorer(self, data: Samples, learner: MetricLearner) -> Scorer:
-        if self._judges_neighbors(data):
-            return SteadyNeighborScorer(self.n_neighbors)
-        return make_scorer(data, learner, self.scoring, self.n_neighbors)
+        k = self.n_neighbors
+        return SteadyNeighborScorer(k) if self._judges_neighbors(data) else make_scorer(data, learner, self.scoring, k)
 
     def _judges_neighbors(self, data: Samples) -> bool:
         return data.kind == "points" and self.scoring is None and not self._only_geometric

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import eye_array
 
 from advmetric.learners.incremental import IncrementalLearner
+from advmetric.pairs.data import Samples
 from advmetric.pairs.pair_statistics import PointStatistics, Statistics
 from advmetric.utils.parameters import ANYTHING
 from advmetric.utils.typing import Matrix
@@ -53,7 +54,7 @@ class Euclidean(IncrementalLearner):
         self.preprocessor = preprocessor
 
     def _learn(self, data: Any, **extra: Any) -> Matrix:
-        d = self.n_features_in_
+        d = data.X.shape[1] if isinstance(data, Samples) else self.n_features_in_
         identity: Matrix = np.eye(d) if d <= _MOST_DENSE else eye_array(d, format="csr")
         return identity
 

@@ -26,6 +26,7 @@ from advmetric.optimize.result import Result
 from advmetric.pairs.data import Pairs, Samples
 from advmetric.utils.arrays import convert_like, is_array_api, is_lazy, namespace, to_numpy
 from advmetric.utils.parameters import ANYTHING, Constraint, Real, Whole, check_parameters
+from advmetric.utils.threads import blas_threads
 from advmetric.utils.typing import Matrix, Vector
 from advmetric.utils.validation import FLOATS, all_finite
 from advmetric.utils.warning import warn
@@ -149,7 +150,9 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
     def _learn_finite(self, data: Any, **extra: Any) -> Matrix:
         """Learn; where numbers overflow, raise one clear error instead of NumPy's warnings."""
         cause: Exception | None = None
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        X, d = getattr(data, "X", None), self.n_features_in_
+        threads = blas_threads(d if X is None else X.shape[0], d)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"), threads:
             try:
                 components = self._learn(data, **extra)
                 if all_finite(components) and squares_are_finite(components):
@@ -187,7 +190,7 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
         for params in candidates:
             learner = self._unfitted().set_params(**params)
             learner._check_params()
-            learner.n_features_in_, learner.classes_ = data.X.shape[1], np.unique(data.labels)
+            learner.n_features_in_, learner.classes_ = data.n_features, np.unique(data.labels)
             learner._on_pairs_ = data.kind == "pairs"
             learner.components_ = learner._learn_finite(data)
             yield learner.get_metric(), getattr(learner, "n_iter_", 1)

@@ -221,7 +221,7 @@ class MomentLearner(IncrementalLearner):
         if span is not None:
             solved, components = self._learn_in(span)
         else:
-            moments = Moments.regularised(scatter_of(data), self.reg, prior, self.average).leading(self.n_components)
+            moments = Moments.regularised(scatter_of(data), self.reg, prior, self.average, d).leading(self.n_components)
             solved = self._solve(moments)
             components = moments.embed(solved.x)
         if len(solved.objective):
@@ -238,7 +238,7 @@ class MomentLearner(IncrementalLearner):
             yield from super()._candidate_metrics(candidates, data)  # in the span of the data, or other parameters
             return
         learner = self._unfitted()
-        d = data.X.shape[1]
+        d = data.n_features
         scatter = scatter_of(data, learner.pairs, learner.random_state)
         last: Any = None
         for params in candidates:
@@ -249,7 +249,7 @@ class MomentLearner(IncrementalLearner):
             if last is None or any(a is not b for a, b in zip(here, last, strict=True)):
                 check_n_components(learner.n_components, d)
                 prior = prior_matrix(learner.prior, data, d)
-                moments = Moments.regularised(scatter, learner.reg, prior, learner.average)
+                moments = Moments.regularised(scatter, learner.reg, prior, learner.average, d)
                 moments, state, last = moments.leading(learner.n_components), None, here
             solved, state = learner._solve_from(moments, state)
             yield Mahalanobis(moments.embed(solved.x)), max(1, solved.n_iter)
@@ -273,7 +273,7 @@ class MomentLearner(IncrementalLearner):
         d, r = self.n_features_in_, len(_finite(span.scatter).A)
         wide = Moments.regularised(_with_one_outside(span.scatter), self.reg, None, self.average, n_features=d)
         inside, outside = Moments(wide.A[:r, :r], wide.B[:r, :r]), Moments(wide.A[r:, r:], wide.B[r:, r:])
-        wanted = d if self.n_components is None else self.n_components
+        wanted = min(d if self.n_components is None else self.n_components, span.d)
         if wanted <= r:
             inside = inside.leading(wanted)
         solved = self._solve(inside)
@@ -285,7 +285,7 @@ class MomentLearner(IncrementalLearner):
         if len(beyond.objective):
             values = [value + (wanted - r) * beyond.objective[-1] for value in solved.objective]
             solved = replace(solved, objective=values, converged=solved.converged and beyond.converged)
-        if self.n_components is None and d > _MOST_DENSE:
+        if self.n_components is None and span.d > _MOST_DENSE:
             warn(
                 f"{type(self).__name__} keeps the {r} directions in which the training data differ; {d} components for "
                 f"{d} features would take {8e-9 * d * d:.2g} GB. Distances to training points keep their order; those "

@@ -24,12 +24,12 @@ from scipy.sparse import issparse
 
 from advmetric.linalg.span import rows_in_span
 from advmetric.linalg.sparse import dense_rows
-from advmetric.pairs.data import Pairs, Samples, Scatter
+from advmetric.pairs.data import LabelledPoints, Pairs, Samples, Scatter
 from advmetric.pairs.scatter import all_pairs_scatter, pairs_scatter
 from advmetric.utils.arrays import to_numpy
 from advmetric.utils.typing import Matrix
 
-__all__ = ["Span", "span_of"]
+__all__ = ["Span", "in_span", "span_of"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Span:
     scatter: Scatter
     lift: Callable[[Matrix], Matrix]
     """L (k, r) ↦ LQᵀ (k, d)."""
+    d: int
 
 
 def span_of(data: Samples, rank: int | None = None, random_state: Any = None) -> Span | None:
@@ -58,9 +59,21 @@ def span_of(data: Samples, rank: int | None = None, random_state: Any = None) ->
     rows = _differences(X, data) if isinstance(data, Pairs) and differences else X
     Y, lift = rows_in_span(rows, centre=not differences, rank=rank, random_state=random_state)
     if not isinstance(data, Pairs):
-        return Span(all_pairs_scatter(Y, data.labels), lift)
+        return Span(all_pairs_scatter(Y, data.labels), lift, d)
     pairs = Pairs.from_differences(Y, data.y) if differences else Pairs(Y, data.left, data.right, data.y)
-    return Span(pairs_scatter(pairs), lift)
+    return Span(pairs_scatter(pairs), lift, d)
+
+
+def in_span(data: Samples) -> Samples:
+    """Return points by their coordinates in an orthonormal basis of their span, where that is smaller than the space.
+
+    Learners whose prior is the identity find in these coordinates what their metric does to the points, at the cost of
+    n features instead of d. Sparse points and pairs are returned as they are. O(dn²).
+    """
+    if isinstance(data, Pairs) or issparse(data.X) or len(data) >= data.X.shape[1]:
+        return data
+    rows, _ = rows_in_span(data.X, centre=True)
+    return LabelledPoints(rows, data.y, data.n_features)
 
 
 def _differences(X: Any, pairs: Pairs) -> Any:

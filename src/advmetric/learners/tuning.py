@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
 from typing import Any
 
@@ -19,11 +18,11 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
-from threadpoolctl import ThreadpoolController
 
 from advmetric.metric.knn import knn_judge, knn_predict
 from advmetric.pairs.data import Pairs, Samples
 from advmetric.utils.progress import progress
+from advmetric.utils.threads import one_blas_thread
 from advmetric.utils.typing import Matrix
 
 __all__ = [
@@ -49,9 +48,6 @@ Part = tuple[Samples, Samples]
 """Samples to learn from, and samples to judge on."""
 Scorer = Callable[[Any, Samples, Samples], float | tuple[float, float]]
 """(metric, learned from, judged on) ↦ score, the larger the better, perhaps with a second one that varies less."""
-
-_MANY_FEATURES = 128
-"""Below this, a second BLAS thread costs more than it saves."""
 
 
 @dataclass(frozen=True)
@@ -323,18 +319,12 @@ def score_candidates(
     return Search(list(candidates), scores[:, :, 0], n_iter, scores[:, :, 1])
 
 
-@cache
-def _libraries() -> Any:
-    """The BLAS libraries of this process; finding them takes as long as a small fit."""
-    return ThreadpoolController()
-
-
 def _score_group(
     learner: Any, learning: Samples, judging: Samples, candidates: list[Params], scorer: Scorer
 ) -> tuple[list[float | tuple[float, float]], list[int]]:
     scores: list[float | tuple[float, float]] = []
     n_iter: list[int] = []
-    with _libraries().limit(limits=1 if learning.X.shape[1] < _MANY_FEATURES else None, user_api="blas"):
+    with one_blas_thread():  # more cores are for n_jobs: with two threads of BLAS a search took 1.5 to 5 times as long
         for metric, steps in _metrics(learner, candidates, learning):
             scores.append(scorer(metric, learning, judging))
             n_iter.append(steps)

@@ -51,15 +51,23 @@ class LabelledPoints:
     X : (n, d) array, dense or sparse (CSR)
     y : (n,) array
         Codes 0 … c-1 of the classes.
+    n_original : int, optional
+        Number of features of the data, where X has the coordinates of the points in a basis of their span.
     """
 
     X: Matrix
     y: NDArray[np.integer]
+    n_original: int | None = None
 
     kind: ClassVar[str] = "points"
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Return the number of features of the data."""
+        return self.n_original or int(self.X.shape[1])
 
     @property
     def labels(self) -> NDArray[np.integer]:
@@ -73,7 +81,7 @@ class LabelledPoints:
 
     def take(self, rows: NDArray) -> LabelledPoints:
         """Return the points at the given positions (or under a mask)."""
-        return LabelledPoints(self.X[rows], self.y[rows])
+        return LabelledPoints(self.X[rows], self.y[rows], self.n_original)
 
     def as_pairs(self, sampler: PairSampler, random_state: Any = None) -> Pairs:
         """Return pairs of the points, chosen by a sampler."""
@@ -115,6 +123,11 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.left)
+
+    @property
+    def n_features(self) -> int:
+        """Return the number of features of the points."""
+        return int(self.X.shape[1])
 
     @property
     def labels(self) -> NDArray[np.integer]:

@@ -216,6 +216,7 @@ class NeighborAML(Gatherer, IterativeLearner):
             prior=prior_matrix(self.prior, data, d),
             n_components=self.n_components,
             subspace=self.subspace,
+            n_features=d,
         )
         return start, graph, scale or 1.0
 
@@ -303,7 +304,7 @@ class NeighborAML(Gatherer, IterativeLearner):
             learner._check_params()
             learner.tol = max(learner.tol, _SEARCH_TOL)
             learner.n_refresh = min(learner.n_refresh, _SEARCH_REFRESHES)
-            learner.n_features_in_ = data.X.shape[1]
+            learner.n_features_in_ = data.n_features
             posed = posed or learner._pose(data)
             rounds = learner._solve(posed, data)
             yield Mahalanobis(learner._components(posed, rounds)), max(1, len(rounds.objective) - 1)

@@ -58,6 +58,7 @@ def start_of_points(
     prior: Matrix | None,
     n_components: int | str | None,
     subspace: str = "discriminant",
+    n_features: int | None = None,
 ) -> tuple[Whitened, Candidates]:
     """Points whitened by GMML's metric over all their pairs, and their candidates under it.
 
@@ -81,6 +82,7 @@ def start_of_points(
         prior=prior,
         n_components=n_components,
         subspace=subspace,
+        n_features=n_features,
     )
     return start, found[0]
 

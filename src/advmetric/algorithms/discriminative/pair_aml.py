@@ -228,6 +228,7 @@ class PairAML(Gatherer, IterativeLearner):
             prior=prior_matrix(self.prior, None if triplets else data, d),
             n_components=self.n_components,
             subspace=self.subspace,
+            n_features=d,
         )
 
     def _learn(self, data: Samples | Triplets | Problem, **extra: Any) -> Matrix:
@@ -263,7 +264,7 @@ class PairAML(Gatherer, IterativeLearner):
         for params in candidates:
             learner = self._unfitted().set_params(**params)
             learner._check_params()
-            learner.n_features_in_ = data.X.shape[1]
+            learner.n_features_in_ = data.n_features
             if posed is None:
                 posed, divisor = learner._pose(data)
             if start is None:

@@ -48,6 +48,7 @@ def pair_problem(
     prior: Matrix | None,
     n_components: int | str | None,
     subspace: str = "discriminant",
+    n_features: int | None = None,
 ) -> tuple[Problem, float]:
     """The problem in whitened coordinates, and what the features were divided by.
 
@@ -82,6 +83,7 @@ def pair_problem(
         prior=prior,
         n_components=n_components,
         subspace=subspace,
+        n_features=n_features,
     )
     if gamma is None:
         gamma = automatic_gamma(start.Z.shape[1], len(pairs))

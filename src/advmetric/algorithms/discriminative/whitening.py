@@ -119,6 +119,7 @@ def whiten(
     prior: Matrix | None,
     n_components: int | str | None,
     subspace: str = "discriminant",
+    n_features: int | None = None,
 ) -> Whitened:
     """Whiten rows F (n, d) by M₀ and scale it so that ``unit`` of the result is 1.
 
@@ -135,6 +136,8 @@ def whiten(
     n_components, subspace
         Number of directions to learn in: leading generalised eigenvectors of (B, A), or principal components. "auto":
         where the rows span more than 150 directions, principal components, 150 or as many as hold 90 % of the variance.
+    n_features
+        Number of features of the data: more than d where F has coordinates in a basis of the span of all points.
 
     Notes
     -----
@@ -143,7 +146,7 @@ def whiten(
     """
     rows, basis = reduce_to_span(F) if prior is None else (F, None)
     settings: dict[str, Any] = {"t": t, "reg": reg, "prior": prior, "n_components": n_components, "subspace": subspace}
-    start, to = starting_metric(scatter(rows), F.shape[1], basis, **settings)
+    start, to = starting_metric(scatter(rows), n_features or F.shape[1], basis, **settings)
     Z = rows @ to
     return start.with_rows(Z, unit(Z) or 1.0)
 
@@ -159,17 +162,18 @@ def starting_metric(
     n_components: int | str | None,
     subspace: str = "discriminant",
 ) -> tuple[Whitened, Matrix]:
-    """M₀ from A and B of rows of d features (or in a basis (d, r) of their span), without rows yet.
+    """M₀ from A and B of rows of d features, perhaps in a basis of their span or of a larger space, without rows yet.
 
     Also return the map (r, p) from the rows to whitened coordinates.
     """
     r, pairs = len(seen.A), seen
-    if basis is not None and r < d:
+    columns = r if basis is None else len(basis)
+    if r < d:
         # One more direction, in which no pair differs, stands for all of those.
         A, B = (np.pad(matrix, (0, 1)) for matrix in (seen.A, seen.B))
         seen = Scatter(A, B, seen.n_similar, seen.n_dissimilar)
     moments = Moments.regularised(seen, reg, prior, n_features=d)
-    sigma_outside, outside, beyond = 0.0, 0.0, d - r if basis is not None else 0
+    sigma_outside, outside, beyond = 0.0, 0.0, d - r
     if beyond:
         a, b = float(moments.A[r, r]), float(moments.B[r, r])
         sigma_outside, outside = a * b, (a * b) ** t / a if a > 0.0 else 0.0
@@ -197,5 +201,5 @@ def starting_metric(
         inside if basis is None else inside @ basis.T,
         outside,
         basis,
-        n_components or d,
+        min(n_components or d, columns),
     ), inside.T
