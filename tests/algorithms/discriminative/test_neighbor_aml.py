@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from advmetric import GMML, NeighborAML, PairAML, load_dataset
 from advmetric.algorithms.discriminative import candidates
 from advmetric.algorithms.discriminative.candidates import choose_anchors, find_candidates
-from advmetric.algorithms.discriminative.neighbor_problem import LOSSES, start_of_points
+from advmetric.algorithms.discriminative.neighbor_problem import LOSSES, loss_of, pose_neighbors, start_of_points
 from advmetric.algorithms.discriminative.problem import Problem
 from advmetric.metric.knn import knn_predict
 from advmetric.pairs.scatter import all_pairs_scatter
@@ -79,13 +79,12 @@ def test_anchors_keep_the_shares_of_the_classes():
 # --- the problem ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["margin", "softmax"])
-def test_the_objective_and_its_gradient_are_those_of_a_plain_loop(loss):
+@pytest.mark.parametrize(("loss", "alpha"), [("margin", 1.5), ("softmax", 1.5), ("radius", 1.5), ("radius", 0.0)])
+def test_the_objective_and_its_gradient_are_those_of_a_plain_loop(loss, alpha):
     X, y = clusters(n=25)
-    alpha, beta, gamma, t, reg = 1.5, 2.0, 0.1, 0.2, 1e-2
+    beta, gamma, t, reg, unit = 2.0, 0.1, 0.2, 1e-2, 0.7
     start, graph = start_of_points(X, y, np.arange(25), 2, 4, t=t, reg=reg, prior=None, n_components=None)
-    near, far = graph.edges()
-    problem = Problem(start, near, far, LOSSES[loss](graph.similar >= 0, graph.dissimilar >= 0), alpha, beta, gamma)
+    problem = pose_neighbors(start, graph, loss_of(loss, graph, unit=unit), alpha, beta, gamma)
     L = np.eye(3) + 0.3 * np.random.default_rng(1).normal(size=(3, 3))
     value, gradient, _ = problem.evaluate(L, 0.0)
 
@@ -111,20 +110,26 @@ def test_the_objective_and_its_gradient_are_those_of_a_plain_loop(loss):
             D = adversarial(to_far, M, c, False) if harder else squares(to_far, M)
             if loss == "margin":
                 terms += [softplus(s - d + 1) for s in S for d in D]
+            elif loss == "radius":
+                pairs = torch.cartesian_prod(*(torch.tensor(found[i]) for found in (graph.similar, graph.dissimilar)))
+                steep = torch.linalg.norm((points[pairs[:, 0]] - points[pairs[:, 1]]) @ M, dim=1)
+                radii = (D[None] - S[:, None]).ravel() / (2.0 * steep) * torch.sqrt(c / beta)
+                terms += list(softplus(1.0 - radii / unit))
             else:
                 own = torch.exp(-S).sum()
                 terms.append(-torch.log(own / (own + torch.exp(-D).sum())))
         totals.append(sum(terms) / len(terms))
     expected = (totals[0] + alpha * totals[1]) / (1 + alpha) + gamma * mean_loss(M, M0, A, B)
     expected.backward()
-    assert value == pytest.approx(expected.item(), rel=1e-9)
+    exact = 1e-8 if loss == "radius" else 1e-9  # the radii have a small number in their denominators
+    assert value == pytest.approx(expected.item(), rel=exact)
     np.testing.assert_allclose(gradient, factor.grad, atol=1e-8 * np.abs(gradient).max())
 
 
 # --- the estimator --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["margin", "softmax"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_the_objective_never_rises_between_refreshes(loss, vehicle):
     learner = NeighborAML(loss=loss, n_refresh=3, tol=1e-4).fit(vehicle.X, vehicle.y)
     rounds = np.split(learner.objective_, learner.round_starts_[1:])
@@ -188,7 +193,7 @@ def test_awkward_classes_and_features_just_work(vehicle):
     y[0] = 9  # alone in its class
     X[:, 3], X[:, 4] = 1.0, X[:, 5]
     X[10:20] = X[10]
-    for settings in ({}, {"loss": "softmax"}, {"n_components": 3}):
+    for settings in ({}, {"loss": "margin"}, {"loss": "radius"}, {"n_components": 3}):
         learner = NeighborAML(**settings).fit(X, y)
         assert learner.converged_
         assert np.isfinite(learner.components_).all()

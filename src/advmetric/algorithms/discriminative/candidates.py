@@ -43,6 +43,15 @@ class Candidates:
         )
         return near, far
 
+    def across(self) -> PairGraph:
+        """From each candidate of the same class to each of other classes of the same anchor, row by row."""
+        taken = (self.similar >= 0)[:, :, None] & (self.dissimilar >= 0)[:, None, :]
+        left, right = (
+            np.broadcast_to(found, taken.shape)[taken]
+            for found in (self.similar[:, :, None], self.dissimilar[:, None, :])
+        )
+        return PairGraph(self.n, left, right)
+
     def change(self, other: Candidates) -> float:
         """Share of the candidates of ``other`` (with the same anchors) that are not in this graph."""
         new = total = 0

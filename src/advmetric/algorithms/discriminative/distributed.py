@@ -8,7 +8,6 @@ serves an array of which few points are anchors, so that it may be memory-mapped
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -31,7 +30,7 @@ from advmetric.utils.typing import Indices, Matrix
 
 from .candidates import Candidates, choose_anchors, keep_nearest, nearest
 from .losses import LogisticPairs
-from .neighbor_problem import LOSSES, typical_neighbor
+from .neighbor_problem import loss_of, pose_neighbors, typical_neighbor
 from .pair_problem import automatic_gamma, drawn_pairs
 from .parted import PartedProblem, median_of_squares, pair_part, rescaled
 from .problem import Problem
@@ -98,7 +97,9 @@ def pose_pairs(learner: Any, X: Any, y: Any) -> tuple[Any, Problem, PairStatisti
     parts = parts.map(rescaled, size).kept()
     start = start.with_rows(start.Z, size)
     gamma = automatic_gamma(len(start.tau), sum(totals)) if isinstance(fresh.gamma, str) else float(fresh.gamma)
-    problem = PartedProblem(start, PairGraph(0), PairGraph(0), LogisticPairs(), *weights, gamma, parts, totals)
+    problem = PartedProblem(
+        start, PairGraph(0), PairGraph(0), LogisticPairs(), *weights, gamma, parts=parts, totals=totals
+    )
     return fresh, problem, found if given else None
 
 
@@ -189,10 +190,12 @@ class NeighborParts:
         V = self.anchor_rows[has] - rows[places]
         return typical_neighbor(np.einsum("ij,ij->i", V, V))
 
-    def pose(self, graph: Candidates, start: Whitened, loss: str, *weights: float) -> PartedProblem:
+    def pose(
+        self, start: Whitened, loss: str, weights: tuple[float, float, float], graph: Candidates, unit: float
+    ) -> PartedProblem:
         """The problem on these candidates, a part of the anchors in each of its parts; start is in its unit."""
         alpha, beta, gamma = weights
-        whole: Any = LOSSES[loss](graph.similar >= 0, graph.dissimilar >= 0)
+        whole = loss_of(loss, graph, unit=unit)
         wanted, local = [], []
         for part in np.array_split(np.arange(len(self.anchors)), min(len(self.rows.chunks), _MOST_PARTS)):
             if not len(part):
@@ -205,11 +208,11 @@ class NeighborParts:
         blank = replace(start, Z=np.empty((0, len(start.tau))))
         parts = (
             self.rows.take(wanted)
-            .map_each(_neighbor_part, local, self.origin, blank, loss, whole.count, alpha, beta)
+            .map_each(_neighbor_part, local, self.origin, blank, loss, whole.count, unit, alpha, beta)
             .kept()
         )
         totals = int((graph.similar >= 0).sum()), int((graph.dissimilar >= 0).sum())
-        return PartedProblem(start, PairGraph(0), PairGraph(0), whole, alpha, beta, gamma, parts, totals)
+        return PartedProblem(start, PairGraph(0), PairGraph(0), whole, alpha, beta, gamma, parts=parts, totals=totals)
 
 
 def _never(first: Any, second: Any) -> Any:
@@ -246,8 +249,15 @@ def _nearer(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _neighbor_part(
-    rows: Matrix, graph: Candidates, origin: Matrix, start: Whitened, loss: str, total: int, alpha: float, beta: float
+    rows: Matrix,
+    graph: Candidates,
+    origin: Matrix,
+    start: Whitened,
+    loss: str,
+    total: int,
+    unit: float,
+    alpha: float,
+    beta: float,
 ) -> Problem:
-    make: Callable[..., Any] = LOSSES[loss]
-    terms = make(graph.similar >= 0, graph.dissimilar >= 0, total)
-    return Problem(replace(start, Z=_whitened(rows, origin, start.R)), *graph.edges(), terms, alpha, beta, 0.0)
+    start = replace(start, Z=_whitened(rows, origin, start.R))
+    return pose_neighbors(start, graph, loss_of(loss, graph, total, unit), alpha, beta, 0.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +15,25 @@ from advmetric.pairs.scatter import all_pairs_scatter
 from advmetric.utils.typing import Matrix, Vector
 
 from .candidates import Candidates, find_candidates
-from .losses import Loss, Margin, Softmax
+from .losses import Margin, Radius, Softmax
 from .problem import Problem
 from .solver import Factor, minimize
 from .whitening import Whitened, whiten
 
-__all__ = ["LOSSES", "Rounds", "solve_rounds", "start_of_points", "typical_neighbor"]
+__all__ = [
+    "LOSSES",
+    "Rounds",
+    "loss_of",
+    "pose_neighbors",
+    "solve_rounds",
+    "start_of_points",
+    "typical_neighbor",
+    "unit_of_radii",
+]
 
-NeighborLoss = Callable[[NDArray[np.bool_], NDArray[np.bool_]], Loss]
-LOSSES: dict[str, NeighborLoss] = {"margin": Margin, "softmax": Softmax}
+LOSSES: dict[str, Callable[..., Any]] = {"margin": Margin, "softmax": Softmax, "radius": Radius}
+_RADIUS = 0.3
+"""Radius that counts as a margin of 1, relative to the mean size of the radii under the starting metric."""
 SETTLED = 0.01
 """A refresh that replaces no more than this share of the candidates ends the search for new ones."""
 _EARLY = 10.0
@@ -85,6 +97,23 @@ def start_of_points(
         n_features=n_features,
     )
     return start, found[0]
+
+
+def loss_of(loss: str, graph: Candidates, total: int | None = None, unit: float = 1.0) -> Any:
+    """The loss of a name on these candidates; ``unit`` is that of radii."""
+    make = partial(Radius, unit=unit) if loss == "radius" else LOSSES[loss]
+    return make(graph.similar >= 0, graph.dissimilar >= 0, total)
+
+
+def pose_neighbors(start: Whitened, graph: Candidates, loss: Any, *weights: float) -> Problem:
+    """The problem on these candidates; weights are alpha, beta and gamma."""
+    return Problem(start, *graph.edges(), loss, *weights, graph.across() if isinstance(loss, Radius) else None)
+
+
+def unit_of_radii(problem: Problem) -> float:
+    """Radius that counts as a margin of 1: 0.3 times the mean size of the radii under the starting metric."""
+    count: int = problem.loss.count  # type: ignore[attr-defined]
+    return _RADIUS * problem.total_radius() / max(count, 1) or 1.0
 
 
 def typical_neighbor(squares: Vector) -> float:

@@ -60,6 +60,14 @@ class PartedProblem(Problem):
         found: Vector = self.parts.map(_mean_squares, *self.totals).reduce(np.add)
         return found
 
+    def total_radius(self) -> float:
+        """As for a problem in one place: the sum over the parts."""
+        return float(self.parts.map(_total_radius).reduce(np.add))
+
+
+def _total_radius(problem: Problem) -> float:
+    return problem.total_radius()
+
 
 def _evaluated(problem: Problem, L: Matrix, b: float) -> tuple[float, Matrix, float]:
     return problem.evaluate(L, b)

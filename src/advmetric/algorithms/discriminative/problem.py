@@ -10,7 +10,7 @@ from advmetric.pairs.graph import PairGraph
 from advmetric.utils.typing import Matrix, Vector
 
 from .adversary import AdversarialFrame
-from .losses import Loss
+from .losses import Loss, Radius
 from .whitening import Whitened
 
 __all__ = ["Problem", "typical_square"]
@@ -35,6 +35,8 @@ class Problem:
     loss : Loss
     alpha, beta, gamma : float
         Weight of the adversarial distances, price of a move, weight of the geometric mean loss.
+    across : PairGraph, optional
+        Pairs of which the loss also sees ‖M(x_j - x_l)‖² (:class:`.losses.Radius`), in units of tr(M₀)/d.
     """
 
     start: Whitened
@@ -44,6 +46,7 @@ class Problem:
     alpha: float
     beta: float
     gamma: float
+    across: PairGraph | None = None
 
     def distances(self, L: Matrix) -> tuple[Matrix, Matrix]:
         """Squared distances of similar (N_s, 2) and dissimilar (N_d, 2) pairs: real and adversarial."""
@@ -53,8 +56,8 @@ class Problem:
 
     def evaluate(self, L: Matrix, b: float) -> tuple[float, Matrix, float]:
         """F, its gradient by L and its derivative by b. O(Nr + nr²) and O(r³)."""
-        if self.alpha > 0.0:
-            value, gradient, slope = self._with_adversary(L, b)
+        if self.alpha > 0.0 or self.across is not None:
+            value, gradient, slope = self._in_frame(L, b)
         else:
             value, gradient, slope = self._without_adversary(L, b)
         if self.gamma > 0.0:
@@ -69,18 +72,25 @@ class Problem:
         real = self.loss(self.near.squares(Z, plain)[:, 0], self.far.squares(Z, plain)[:, 0], b)
         return real.value, 2.0 * (L @ self._scatter(real.near, real.far)), real.threshold
 
-    def _with_adversary(self, L: Matrix, b: float) -> tuple[float, Matrix, float]:
+    def _in_frame(self, L: Matrix, b: float) -> tuple[float, Matrix, float]:
         frame, V = AdversarialFrame.of(L, self.start.C / self.beta)
         Z = self.start.Z @ frame.L.T
         near, far = self.near.squares(Z, frame.near), self.far.squares(Z, frame.far)
-        real = self.loss(near[:, 0], far[:, 0], b)
-        harder = self.loss(near[:, 1], far[:, 1], b)
+        slopes = () if self.across is None else (self.across.squares(Z, self.beta * frame.h[:, None])[:, 0],)
+        real = self.loss(near[:, 0], far[:, 0], b, *slopes)
+        harder = self.loss(near[:, 1], far[:, 1], b, *slopes) if self.alpha > 0.0 else real
         weight, share = 1.0 / (1.0 + self.alpha), self.alpha / (1.0 + self.alpha)
-        expanded = frame.L @ self.near.scatter(share * harder.near, self.start.Z)
-        contracted = frame.L @ self.far.scatter(share * harder.far, self.start.Z)
         half = frame.L @ self._scatter(weight * real.near, weight * real.far)
-        half += frame.near[:, 1:] * expanded + frame.far[:, 1:] * contracted
-        half += frame.chain(expanded @ frame.L.T, contracted @ frame.L.T)
+        if self.alpha > 0.0:
+            expanded = frame.L @ self.near.scatter(share * harder.near, self.start.Z)
+            contracted = frame.L @ self.far.scatter(share * harder.far, self.start.Z)
+            half += frame.near[:, 1:] * expanded + frame.far[:, 1:] * contracted
+            half += frame.chain(expanded @ frame.L.T, contracted @ frame.L.T)
+        if self.across is not None:
+            # Σ w ‖M(x_j - x_l)‖² = β Σ w yᵀHy; half of its gradient by L is β (H S + S L C) with S = Σ w yvᵀ.
+            slopes_of = weight * real.across + share * harder.across
+            crossed = frame.L @ self.across.scatter(self.beta * slopes_of, self.start.Z)
+            half += frame.h[:, None] * crossed + (crossed @ frame.L.T) @ (frame.L @ frame.C)
         value = weight * real.value + share * harder.value
         return value, 2.0 * (V @ half), weight * real.threshold + share * harder.threshold
 
@@ -110,6 +120,15 @@ class Problem:
             if len(edges):
                 q += 0.5 * np.diagonal(edges.scatter(np.full(len(edges), 1.0 / count), self.start.Z))
         return q
+
+    def total_radius(self) -> float:
+        """Sum of the radii of all triplets, without their signs, at L = I, for a loss that sees radii."""
+        assert self.across is not None
+        assert isinstance(self.loss, Radius)
+        plain = np.ones((len(self.start.tau), 1))
+        near, far = (edges.squares(self.start.Z, plain)[:, 0] for edges in (self.near, self.far))
+        across = self.across.squares(self.start.Z @ np.linalg.cholesky(self.start.C), plain)[:, 0]
+        return float(np.abs(self.loss.radii(near, far, across)).sum())
 
     def curvature(self) -> Matrix:
         """Estimate of the second derivative of F by each entry of L at L = I, (p, p), up to a factor.

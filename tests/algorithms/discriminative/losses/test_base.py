@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 
-from advmetric.algorithms.discriminative.losses import LogisticPairs, LogisticTriplets, Margin, Softmax, softplus
+from advmetric.algorithms.discriminative.losses import (
+    LogisticPairs,
+    LogisticTriplets,
+    Margin,
+    Radius,
+    Softmax,
+    softplus,
+)
 
 rng = np.random.default_rng(0)
 SIMILAR = rng.random((7, 3)) < 0.7
@@ -15,10 +23,17 @@ LOSSES = {
     "triplets": (LogisticTriplets(), 8, 8),
     "margin": (Margin(SIMILAR, DISSIMILAR), SIMILAR.sum(), DISSIMILAR.sum()),
     "softmax": (Softmax(SIMILAR, DISSIMILAR), SIMILAR.sum(), DISSIMILAR.sum()),
+    "radius": (Radius(SIMILAR, DISSIMILAR, unit=0.4), SIMILAR.sum(), DISSIMILAR.sum()),
 }
+ACROSS = rng.exponential(1.0, LOSSES["radius"][0].count)
+"""‖M(x_j - x_l)‖² of each triplet."""
 
 
-def plain(name, near, far, b):
+def evaluated(name, near, far, b=0.0, across=ACROSS):
+    return LOSSES[name][0](near, far, b, *([across] if name == "radius" else []))
+
+
+def plain(name, near, far, b, across):
     """Each loss by loops, in torch."""
     ell = torch.nn.functional.softplus
     if name == "pairs":
@@ -33,6 +48,10 @@ def plain(name, near, far, b):
     if name == "margin":
         terms = [ell(p - n + 1) for S, D in rows for p in S for n in D]
         return sum(terms) / len(terms)
+    if name == "radius":
+        slopes = iter(across)
+        radii = [(n - p) / (2.0 * torch.sqrt(next(slopes))) for S, D in rows for p in S for n in D]
+        return sum(ell(1.0 - radius / 0.4) for radius in radii) / len(radii)
     terms = []
     for S, D in rows:
         if S:
@@ -45,24 +64,29 @@ def plain(name, near, far, b):
 def test_a_loss_and_its_derivatives_are_those_of_a_plain_loop(name):
     loss, n_near, n_far = LOSSES[name]
     near, far = rng.exponential(2.0, n_near), rng.exponential(3.0, n_far)
-    found = loss(near, far, 0.7)
-    near_, far_ = (torch.tensor(values, requires_grad=True) for values in (near, far))
+    found = evaluated(name, near, far, 0.7)
+    near_, far_, across = (torch.tensor(values, requires_grad=True) for values in (near, far, ACROSS))
     b = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
-    expected = plain(name, near_, far_, b)
+    expected = plain(name, near_, far_, b, across)
     expected.backward()
-    assert found.value == pytest.approx(expected.item(), rel=1e-12)
-    np.testing.assert_allclose(found.near, near_.grad, atol=1e-14)
-    np.testing.assert_allclose(found.far, far_.grad, atol=1e-14)
+    exact = {"atol": 1e-14}
+    if name == "radius":  # a little is added to across
+        exact = {"rtol": 1e-6}
+        np.testing.assert_allclose(found.across, across.grad, **exact)
+    assert found.value == pytest.approx(expected.item(), rel=1e-6 if name == "radius" else 1e-12)
+    np.testing.assert_allclose(found.near, near_.grad, **exact)
+    np.testing.assert_allclose(found.far, far_.grad, **exact)
     assert found.threshold == pytest.approx(float(b.grad) if b.grad is not None else 0.0, abs=1e-14)
     assert loss.has_threshold == (name == "pairs")
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_loss_rises_with_near_and_falls_with_far_distances_of_any_size(name):
-    loss, n_near, n_far = LOSSES[name]
+    _, n_near, n_far = LOSSES[name]
     for size in (0.0, 1e-300, 1.0, 1e4, 1e150):
         with np.errstate(over="raise", invalid="raise", divide="raise"):
-            found = loss(size * rng.random(n_near), size * rng.random(n_far), 1.0)
+            near, far = size * rng.random(n_near), size * rng.random(n_far)
+            found = evaluated(name, near, far, 1.0, size * ACROSS)
         assert np.isfinite(found.value)
         assert np.all(found.near >= 0.0)
         assert np.all(found.far <= 0.0)
@@ -75,14 +99,14 @@ def test_the_margin_loss_does_not_depend_on_the_size_of_its_blocks(monkeypatch):
     near, far = rng.exponential(2.0, n_near), rng.exponential(3.0, n_far)
     whole = loss(near, far)
     monkeypatch.setattr(margin, "_BLOCK_BYTES", 1)
-    for one, other in zip(whole, loss(near, far), strict=True):
+    for one, other in zip(whole[:3], loss(near, far)[:3], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
 def test_points_without_any_candidate_leave_a_loss_of_zero():
     nothing = np.zeros((3, 2), dtype=bool)
-    for kind in (Margin, Softmax):
-        found = kind(nothing, nothing)(np.empty(0), np.empty(0))
+    for kind, more in ((Margin, ()), (Softmax, ()), (Radius, (0.0, np.empty(0)))):
+        found = kind(nothing, nothing)(np.empty(0), np.empty(0), *more)
         assert found.value == 0.0
         assert len(found.near) == len(found.far) == 0
 
@@ -91,3 +115,21 @@ def test_softplus_is_exact_at_both_ends():
     value, slope = softplus(np.array([-1e4, -40.0, 0.0, 40.0, 1e4]))
     np.testing.assert_allclose(value, [0.0, np.exp(-40.0), np.log(2.0), 40.0, 1e4], rtol=1e-15)
     np.testing.assert_allclose(slope, [0.0, np.exp(-40.0), 0.5, 1.0, 1.0], rtol=1e-15)
+
+
+def test_a_radius_is_the_length_of_the_smallest_move_that_makes_two_points_equally_near():
+    L = rng.normal(size=(3, 3))
+    x, same, other = rng.normal(size=(3, 3))
+    near, far, across = (np.sum(v**2) for v in (L @ (x - same), L @ (x - other), L.T @ L @ (same - other)))
+    one = np.ones((1, 1), dtype=bool)
+    (radius,) = Radius(one, one).radii(np.array([near]), np.array([far]), np.array([across]))
+
+    def gap(move):
+        return np.sum((L @ (x + move - same)) ** 2) - np.sum((L @ (x + move - other)) ** 2)
+
+    found = minimize(
+        lambda move: move @ move, np.ones(3), constraints={"type": "eq", "fun": gap}, options={"ftol": 1e-14}
+    )
+    assert found.success
+    assert abs(radius) == pytest.approx(np.linalg.norm(found.x), rel=1e-4)
+    assert np.sign(radius) == np.sign(far - near)

@@ -3,7 +3,8 @@
 from .base import Loss, LossValue, softplus
 from .logistic_pairs import LogisticPairs
 from .margin import Margin
+from .radius import Radius
 from .softmax import Softmax
 from .triplets import LogisticTriplets
 
-__all__ = ["LogisticPairs", "LogisticTriplets", "Loss", "LossValue", "Margin", "Softmax", "softplus"]
+__all__ = ["LogisticPairs", "LogisticTriplets", "Loss", "LossValue", "Margin", "Radius", "Softmax", "softplus"]

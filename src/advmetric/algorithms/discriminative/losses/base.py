@@ -23,6 +23,8 @@ class LossValue(NamedTuple):
     """Derivative by the squared distance of each dissimilar pair; never positive."""
     threshold: float = 0.0
     """Derivative by the threshold b; 0 for losses without one."""
+    across: Vector | None = None
+    """Derivative by ‖M(x_j - x_l)‖² of each triplet, of the loss that sees these."""
 
 
 class Loss(Protocol):
@@ -57,6 +59,11 @@ class NeighborLoss:
     similar: NDArray[np.bool_]
     dissimilar: NDArray[np.bool_]
     total: int | None = None
+
+    @property
+    def n_triplets(self) -> int:
+        """Number of triplets i, j ∈ S_i, l ∈ D_i."""
+        return int(self.similar.sum(axis=1) @ self.dissimilar.sum(axis=1))
 
 
 def softplus(z: Vector) -> tuple[Vector, Vector]:

@@ -34,7 +34,7 @@ class Margin(NeighborLoss):
     @property
     def count(self) -> int:
         """Number of triplets of these points."""
-        return int(self.similar.sum(axis=1) @ self.dissimilar.sum(axis=1))
+        return self.n_triplets
 
     def __call__(self, near: Vector, far: Vector, b: float = 0.0) -> LossValue:
         # ±inf in the empty places: ℓ and its derivative vanish there.

@@ -1,0 +1,74 @@
+"""Loss of the distance by which a point must move to be nearer to a point of another class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmetric.utils.typing import Vector
+
+from .base import LossValue, NeighborLoss, gathered, softplus, spread
+
+__all__ = ["Radius"]
+
+_FLOOR = 1e-10
+"""Added to ‖M(x_j - x_l)‖²/c, which is about 1: points of two classes may be equal."""
+
+
+@dataclass(frozen=True)
+class Radius(NeighborLoss):
+    """Mean over i, j ∈ S_i, l ∈ D_i of ℓ(1 - ρ_ijl/unit), ℓ(z) = log(1 + eᶻ), with
+
+        ρ_ijl = (d_il² - d_ij²) / (2 ‖M(x_j - x_l)‖).
+
+    ρ_ijl is the length of the smallest move of point i that makes l as near as j, negative where l is nearer already:
+    an adversary who moves the point, instead of differences of pairs. It does not depend on the scale of M. ``total``
+    counts triplets. O(m k_s k_d) time and memory for m points.
+
+    Parameters
+    ----------
+    unit : float
+        Radius that counts as a margin of 1.
+
+    References
+    ----------
+    L. Wang, X. Liu, J. Yi, Y. Jiang, C.-J. Hsieh. Provably Robust Metric Learning. NeurIPS 2020 (with ℓ(-ρ/unit), or ρ
+    itself, on triplets drawn at random).
+    """
+
+    unit: float = 1.0
+
+    @property
+    def count(self) -> int:
+        """Number of triplets of these points."""
+        return self.n_triplets
+
+    def radii(self, near: Vector, far: Vector, across: Vector) -> Vector:
+        """Return ρ of each triplet, by i, then j, then l; ``across`` has ‖M(x_j - x_l)‖² in the same order."""
+        to_near, to_far = spread(near, self.similar, 0.0), spread(far, self.dissimilar, 0.0)
+        gaps = to_far[:, None, :] - to_near[:, :, None]
+        radii: Vector = 0.5 * gathered(gaps, self._taken, len(across)) / np.sqrt(across + _FLOOR)
+        return radii
+
+    def __call__(self, near: Vector, far: Vector, b: float = 0.0, across: Vector | None = None) -> LossValue:
+        assert across is not None, "a loss of triplets of points"
+        radii = self.radii(near, far, across) / self.unit
+        value, slope = softplus(1.0 - radii)
+        count = float(self.count if self.total is None else self.total) or 1.0
+        slope /= count
+        squares = across + _FLOOR
+        by_gap = spread(0.5 * slope / (self.unit * np.sqrt(squares)), self._taken, 0.0)
+        return LossValue(
+            float(value.sum()) / count,
+            gathered(by_gap.sum(axis=2), self.similar, len(near)),
+            gathered(-by_gap.sum(axis=1), self.dissimilar, len(far)),
+            across=0.5 * slope * radii / squares,
+        )
+
+    @property
+    def _taken(self) -> NDArray[np.bool_]:
+        """(m, k_s, k_d): which triplets there are."""
+        taken: NDArray[np.bool_] = self.similar[:, :, None] & self.dissimilar[:, None, :]
+        return taken
