@@ -242,7 +242,7 @@ class NeighborAML(Gatherer, IterativeLearner):
         unit = unit_of_radii(pose(graph, 1.0)) if self.loss == "radius" else 1.0
         return solve_rounds(
             graph,
-            partial(pose, unit=unit),
+            lambda candidates: pose(candidates, unit),
             search,
             n_refresh=self.n_refresh,
             tol=float(self.tol),

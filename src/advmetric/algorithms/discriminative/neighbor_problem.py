@@ -105,9 +105,10 @@ def loss_of(loss: str, graph: Candidates, total: int | None = None, unit: float 
     return make(graph.similar >= 0, graph.dissimilar >= 0, total)
 
 
-def pose_neighbors(start: Whitened, graph: Candidates, loss: Any, *weights: float) -> Problem:
-    """The problem on these candidates; weights are alpha, beta and gamma."""
-    return Problem(start, *graph.edges(), loss, *weights, graph.across() if isinstance(loss, Radius) else None)
+def pose_neighbors(start: Whitened, graph: Candidates, loss: Any, alpha: float, beta: float, gamma: float) -> Problem:
+    """The problem on these candidates."""
+    across = graph.across() if isinstance(loss, Radius) else None
+    return Problem(start, *graph.edges(), loss, alpha, beta, gamma, across)
 
 
 def unit_of_radii(problem: Problem) -> float:

@@ -88,8 +88,10 @@ class Problem:
             half += frame.chain(expanded @ frame.L.T, contracted @ frame.L.T)
         if self.across is not None:
             # Σ w ‖M(x_j - x_l)‖² = β Σ w yᵀHy; half of its gradient by L is β (H S + S L C) with S = Σ w yvᵀ.
-            slopes_of = weight * real.across + share * harder.across
-            crossed = frame.L @ self.across.scatter(self.beta * slopes_of, self.start.Z)
+            assert real.across is not None
+            assert harder.across is not None
+            by_slope = weight * real.across + share * harder.across
+            crossed = frame.L @ self.across.scatter(self.beta * by_slope, self.start.Z)
             half += frame.h[:, None] * crossed + (crossed @ frame.L.T) @ (frame.L @ frame.C)
         value = weight * real.value + share * harder.value
         return value, 2.0 * (V @ half), weight * real.threshold + share * harder.threshold
