@@ -365,7 +365,7 @@ def test_sampled_pairs_are_drawn_alike_for_all_candidates_of_a_fold(vehicle, exa
 def test_by_default_the_losses_that_the_data_allow_are_compared(vehicle):
     rows = np.arange(0, 282, 2)
     on_points = AMLCV(cv=2, random_state=0).fit(vehicle.X[rows], vehicle.y[rows])
-    assert set(on_points.cv_results_["param_loss"]) == {"euclidean", "geometric", "pairs", "margin", "softmax"}
+    assert set(on_points.cv_results_["param_loss"]) == set(amlcv_module.LOSSES)
     assert {3, 5, None} == set(on_points.cv_results_["param_n_components"])  # four classes
     on_pairs = AMLCV(cv=2, random_state=0).fit(vehicle.formed, vehicle.kinds)
     assert set(on_pairs.cv_results_["param_loss"]) == {"euclidean", "geometric", "pairs"}
@@ -379,6 +379,15 @@ def test_by_default_the_losses_that_the_data_allow_are_compared(vehicle):
     np.testing.assert_allclose(
         on_pairs.predict_proba(vehicle.formed), on_pairs.best_estimator_.predict_proba(vehicle.formed)
     )
+
+
+def test_the_margin_loss_is_tried_in_all_dimensions_only_where_it_is_asked_for(vehicle):
+    rows = np.arange(0, 282, 2)
+    for losses, expected in ((None, {3, 5}), (["margin"], {3, 5, None})):
+        table = AMLCV(losses=losses, cv=2, random_state=0).fit(vehicle.X[rows], vehicle.y[rows]).cv_results_
+        assert set(table["param_n_components"][table["param_loss"] == "margin"]) == expected
+    two = AMLCV(losses=["margin"], cv=2, random_state=0).fit(vehicle.X[rows, :2], vehicle.y[rows])
+    assert two.best_loss_ == "margin"
 
 
 def test_a_chosen_loss_gives_the_metric_of_its_own_estimator(vehicle):

@@ -40,13 +40,13 @@ from .euclidean import Euclidean
 
 __all__ = ["AMLCV", "LOSSES"]
 
-LOSSES = ("euclidean", "geometric", "pairs", "margin", "softmax")
+LOSSES = ("euclidean", "geometric", "pairs", "margin", "softmax", "radius")
 """Losses that can be chosen among, from the simplest to the most flexible."""
 _DEFAULT_LOSSES = {
-    "points": ("euclidean", "geometric", "pairs", "margin", "softmax"),
+    "points": LOSSES,
     "pairs": ("euclidean", "geometric", "pairs"),
 }
-_SIMPLICITY = {"euclidean": 0, "geometric": 1, "pairs": 2, "margin": 2, "softmax": 2}
+_SIMPLICITY = {"euclidean": 0, "geometric": 1, "pairs": 2, "margin": 2, "softmax": 2, "radius": 2}
 _FEATURES, _COMPONENTS = 100, 60
 """With more features, the paper's model is tried in a subspace of so many components, too; …"""
 _PRINCIPAL, _PAIR_COMPONENTS = 150, 300
@@ -70,8 +70,8 @@ class AMLCV(IterativeLearner):
     """Adversarial metric learning with its loss and parameters chosen by cross-validation.
 
     By default the candidates are the Euclidean distance, the paper's model (:class:`AML`) and the discriminative losses
-    that the data allow: :class:`PairAML`, and for labelled points :class:`NeighborAML` with the margin and the softmax
-    loss, each with and without the adversary, in all dimensions and in few. With ``alphas``, ``betas`` or ``ts`` given,
+    that the data allow: :class:`PairAML`, and for labelled points :class:`NeighborAML` with its three losses, with and
+    without the adversary, in all dimensions and in few. With ``alphas``, ``betas`` or ``ts`` given,
     only the paper's model is searched, over all combinations of the values.
 
     Of candidates whose scores cannot be told apart the simplest is taken: the best one gives way to a simpler loss
@@ -85,7 +85,7 @@ class AMLCV(IterativeLearner):
 
     Parameters
     ----------
-    losses : sequence of {"euclidean", "geometric", "pairs", "margin", "softmax"}, optional
+    losses : sequence of {"euclidean", "geometric", "pairs", "margin", "softmax", "radius"}, optional
         Losses to choose among; "geometric" is the paper's. None: as above.
     alphas, betas, ts : sequences of float, optional
         For the paper's model: values to try, see :class:`AML`; alpha = 0 is GMML.
@@ -93,9 +93,9 @@ class AMLCV(IterativeLearner):
         Dimensions of the subspace to try; None within the sequence is the full space. The discriminative losses, which
         cost most, are tried in the smallest of these subspaces. By default the full space, and also 60 dimensions where
         there are more than 100 features. The discriminative losses are then tried in 150 principal components (on
-        pairs, in the full space or in 300 dimensions). The margin loss is also tried in the max(2, c - 1) and
-        max(5, c - 1) dimensions that tell c classes apart, or with more than 100 features in the latter and in 60.
-        (One value may stand alone, here and above.)
+        pairs, in the full space or in 300 dimensions). The margin loss is tried in the max(2, c - 1) and
+        max(5, c - 1) dimensions that tell c classes apart, or with more than 100 features in the latter and in 60; in
+        other dimensions only where ``losses`` names it. (One value may stand alone, here and above.)
     regs : sequence of float
         For the paper's model: strengths of the prior to try.
     priors : sequence of "identity", "covariance" or (d, d) arrays
@@ -269,8 +269,9 @@ class AMLCV(IterativeLearner):
                 learner = self._discriminative(loss, data.kind)
                 wide = d > _FEATURES
                 settings = [{**params, **self._subspace(data.kind, d)} for params in settings_of(data.kind, loss, wide)]
-                if loss == "margin" and self.n_components is None:
-                    settings += low_ranks(len(np.unique(data.labels)), d, wide)
+                if loss == "margin":
+                    few = low_ranks(len(np.unique(data.labels)), d, wide) if self.n_components is None else []
+                    settings = few if self.losses is None else [*settings, *few]
                 families.append(_Family(loss, learner, settings))
         return families
 

@@ -19,6 +19,7 @@ _METHOD_OF_LOSS = {
     "pairs": "PairAML",
     "margin": "NeighborAML",
     "softmax": "NeighborAML",
+    "radius": "NeighborAML",
 }
 
 
@@ -43,8 +44,9 @@ def choose_method(
     else:
         search.fit(samples.X, samples.labels, groups=groups)
     params = dict(search.best_params_)
-    if search.best_loss_ in ("margin", "softmax"):
+    name = _METHOD_OF_LOSS[search.best_loss_]
+    if name == "NeighborAML":
         params["loss"] = search.best_loss_
-    method = next(m for m in methods() if m.name == _METHOD_OF_LOSS[search.best_loss_])
+    method = next(m for m in methods() if m.name == name)
     n, folds = len(search.cv_results_["params"]), sum(name.startswith("split") for name in search.cv_results_)
     return method, params, f"loss {search.best_loss_}, chosen among {n} settings in {folds}-fold cross-validation"

@@ -1,4 +1,4 @@
-"""NeighborAML: margins or probabilities of neighbours against an adversary, for k-NN."""
+"""NeighborAML: margins, probabilities or radii of neighbours against an adversary, for k-NN."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from advmetric.utils.typing import Matrix
 
 from .candidates import Candidates, choose_anchors, chooses_few, find_candidates
 from .distributed import NeighborParts
-from .neighbor_problem import LOSSES, Rounds, loss_of, pose_neighbors, solve_rounds, start_of_points, unit_of_radii
+from .neighbor_problem import LOSSES, Rounds, loss_of, mean_radius, pose_neighbors, solve_rounds, start_of_points
 from .problem import Problem
 from .whitening import SUBSPACES, Whitened, check_dimensions
 
@@ -50,7 +50,11 @@ class NeighborAML(Gatherer, IterativeLearner):
     D_i (the nearest of other classes),
 
         "margin":   N = mean over i, j ∈ S_i, l ∈ D_i of ℓ(d_ij² - d_il² + 1),  ℓ(z) = log(1 + eᶻ),
-        "softmax":  N = -mean_i log( Σ_{j ∈ S_i} exp(-d_ij²) / Σ_{j ∈ S_i ∪ D_i} exp(-d_ij²) ).
+        "softmax":  N = -mean_i log( Σ_{j ∈ S_i} exp(-d_ij²) / Σ_{j ∈ S_i ∪ D_i} exp(-d_ij²) ),
+        "radius":   N = mean over i, j ∈ S_i, l ∈ D_i of ℓ(1 - ρ_ijl/u),  ρ_ijl = (d_il² - d_ij²) / (2 ‖M(x_j - x_l)‖).
+
+    ρ_ijl is the length of the smallest move of point i after which l is as near as j (negative where l is nearer), and
+    u is ``radius`` times the mean of |ρ| under M₀.
 
     d̃ is what an adversary makes of the distances who may move a difference v by δ at the price c‖δ‖², c = β tr(M₀)/d:
     with K = I + M/c, d̃² = vᵀMKv within a class and vᵀMK⁻¹v between classes. G_t(M) = tr(MA_t) + tr(M⁻¹B_t) is the
@@ -60,8 +64,9 @@ class NeighborAML(Gatherer, IterativeLearner):
 
     Parameters
     ----------
-    loss : {"softmax", "margin"}, default="softmax"
-        NCA (with the logarithm) on a graph, or a smooth LMNN without its pull term.
+    loss : {"softmax", "margin", "radius"}, default="softmax"
+        NCA (with the logarithm) on a graph, a smooth LMNN without its pull term, or ARML with a margin. "radius" is for
+        test points that may be moved.
     alpha : float >= 0, default=1.0
         Weight of the adversarial distances; 0 is the loss alone.
     beta : float > 0, default=10.0
@@ -82,10 +87,13 @@ class NeighborAML(Gatherer, IterativeLearner):
         points. The former tell classes apart in few dimensions, but fit noise where there are many features for the
         number of points, as in images.
     n_neighbors : int, optional
-        k_s, candidates of the same class per point; by default 3 for "margin" and 10 for "softmax". Fewer in classes
-        with fewer members; a point that is alone in its class has no term in the loss.
+        k_s, candidates of the same class per point; by default 3 for "margin", 10 for "softmax" and 5 for "radius".
+        Fewer in classes with fewer members; a point that is alone in its class has no term in the loss.
     n_impostors : int, optional
-        k_d, candidates of other classes per point; by default 5 for "margin" and 10 for "softmax".
+        k_d, candidates of other classes per point; by default 5 for "margin" and "radius" and 10 for "softmax".
+    radius : float > 0, default=0.15
+        Of the loss "radius": the radius that counts as a margin of 1, relative to the mean size of the radii under M₀.
+        The larger, the more moves are resisted that are long for the points near the border of their class.
     n_refresh : int, default=2
         How often candidates are looked for anew, at most.
     n_anchors : int, optional
@@ -121,20 +129,23 @@ class NeighborAML(Gatherer, IterativeLearner):
     PairAML : For pairs and triplets.
     AMLCV : Chooses the loss.
     LMNN : Large margins without an adversary.
+    ARML : Radii of triplets drawn at random, without an adversary on pairs.
 
     Notes
     -----
     For m anchors among n points in r dimensions an evaluation takes O(m(k_s + k_d)r + m k_s k_d + nr²) and a search for
-    candidates O(mnr) by BLAS; memory is O(m(k_s + k_d)) and a few copies of the points, never n×n. For n < d all is
-    done in the span of the points, exactly. Squared distances are in units of the median of those to the nearest
-    neighbour of the same class under M₀, so that the parameters mean the same at any scale of the features; multiplying
-    all features by a number divides ``components_`` by it and changes nothing else.
+    candidates O(mnr) by BLAS; memory is O(m(k_s + k_d)) and a few copies of the points, never n×n. The radii cost
+    O(m k_s k_d r) and O(m k_s k_d). For n < d all is done in the span of the points, exactly. Squared distances are in
+    units of the median of those to the nearest neighbour of the same class under M₀, so that the parameters mean the
+    same at any scale of the features; multiplying all features by a number divides ``components_`` by it and changes
+    nothing else.
 
     References
     ----------
     S. Chen, C. Gong, J. Yang, X. Li, Y. Wei, J. Li. Adversarial Metric Learning. IJCAI 2018 (the framework).
     K. Weinberger, L. Saul. Distance Metric Learning for Large Margin Nearest Neighbor Classification. JMLR 2009.
     J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov. Neighbourhood Components Analysis. NIPS 2004.
+    L. Wang, X. Liu, J. Yi, Y. Jiang, C.-J. Hsieh. Provably Robust Metric Learning. NeurIPS 2020 (radii of triplets).
 
     Examples
     --------
@@ -162,6 +173,7 @@ class NeighborAML(Gatherer, IterativeLearner):
         "subspace": Choice(*SUBSPACES),
         "n_neighbors": Optional(Whole(1)),
         "n_impostors": Optional(Whole(1)),
+        "radius": Real(0.0, open_low=True),
         "n_refresh": Whole(0),
         "n_anchors": Optional(Whole(1)),
     }
@@ -180,6 +192,7 @@ class NeighborAML(Gatherer, IterativeLearner):
         subspace: str = "discriminant",
         n_neighbors: int | None = None,
         n_impostors: int | None = None,
+        radius: float = 0.15,
         n_refresh: int = 2,
         n_anchors: int | None = None,
         max_iter: int = 1000,
@@ -192,7 +205,7 @@ class NeighborAML(Gatherer, IterativeLearner):
         self.alpha, self.beta, self.gamma = alpha, beta, gamma
         self.t, self.reg, self.prior = t, reg, prior
         self.n_components, self.subspace = n_components, subspace
-        self.n_neighbors, self.n_impostors = n_neighbors, n_impostors
+        self.n_neighbors, self.n_impostors, self.radius = n_neighbors, n_impostors, radius
         self.n_refresh, self.n_anchors = n_refresh, n_anchors
         super().__init__(
             max_iter=max_iter, tol=tol, preprocessor=preprocessor, random_state=random_state, verbose=verbose
@@ -239,7 +252,7 @@ class NeighborAML(Gatherer, IterativeLearner):
     def _rounds(
         self, graph: Candidates, pose: Callable[[Candidates, float], Problem], search: Callable[[Matrix], Candidates]
     ) -> Rounds:
-        unit = unit_of_radii(pose(graph, 1.0)) if self.loss == "radius" else 1.0
+        unit = float(self.radius) * mean_radius(pose(graph, 1.0)) if self.loss == "radius" else 1.0
         return solve_rounds(
             graph,
             lambda candidates: pose(candidates, unit),
@@ -297,8 +310,8 @@ class NeighborAML(Gatherer, IterativeLearner):
         return start.components(rounds.solution.x[0], scale)
 
     def _candidate_groups(self, candidates: list[dict[str, Any]]) -> list[list[int]]:
-        # Candidates that differ in alpha, beta and gamma only share whitened points and their first candidates.
-        return group_candidates(candidates, free=("alpha", "beta", "gamma"))
+        # Candidates that differ in these only share whitened points and their first candidates.
+        return group_candidates(candidates, free=("alpha", "beta", "gamma", "radius"))
 
     def _candidate_metrics(self, candidates: list[dict[str, Any]], data: Any) -> Iterator[tuple[Any, int]]:
         posed: _Posed | None = None

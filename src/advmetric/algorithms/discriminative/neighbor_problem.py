@@ -24,16 +24,14 @@ __all__ = [
     "LOSSES",
     "Rounds",
     "loss_of",
+    "mean_radius",
     "pose_neighbors",
     "solve_rounds",
     "start_of_points",
     "typical_neighbor",
-    "unit_of_radii",
 ]
 
 LOSSES: dict[str, Callable[..., Any]] = {"margin": Margin, "softmax": Softmax, "radius": Radius}
-_RADIUS = 0.3
-"""Radius that counts as a margin of 1, relative to the mean size of the radii under the starting metric."""
 SETTLED = 0.01
 """A refresh that replaces no more than this share of the candidates ends the search for new ones."""
 _EARLY = 10.0
@@ -111,10 +109,10 @@ def pose_neighbors(start: Whitened, graph: Candidates, loss: Any, alpha: float, 
     return Problem(start, *graph.edges(), loss, alpha, beta, gamma, across)
 
 
-def unit_of_radii(problem: Problem) -> float:
-    """Radius that counts as a margin of 1: 0.3 times the mean size of the radii under the starting metric."""
-    count: int = problem.loss.count  # type: ignore[attr-defined]
-    return _RADIUS * problem.total_radius() / max(count, 1) or 1.0
+def mean_radius(problem: Problem) -> float:
+    """Mean size of the radii under the starting metric."""
+    total, count = problem.total_radius()
+    return float(total) / max(count, 1.0) or 1.0
 
 
 def typical_neighbor(squares: Vector) -> float:

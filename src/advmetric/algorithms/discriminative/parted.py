@@ -60,12 +60,13 @@ class PartedProblem(Problem):
         found: Vector = self.parts.map(_mean_squares, *self.totals).reduce(np.add)
         return found
 
-    def total_radius(self) -> float:
+    def total_radius(self) -> Vector:
         """As for a problem in one place: the sum over the parts."""
-        return float(self.parts.map(_total_radius).reduce(np.add))
+        found: Vector = self.parts.map(_total_radius).reduce(np.add)
+        return found
 
 
-def _total_radius(problem: Problem) -> float:
+def _total_radius(problem: Problem) -> Vector:
     return problem.total_radius()
 
 

@@ -123,14 +123,14 @@ class Problem:
                 q += 0.5 * np.diagonal(edges.scatter(np.full(len(edges), 1.0 / count), self.start.Z))
         return q
 
-    def total_radius(self) -> float:
-        """Sum of the radii of all triplets, without their signs, at L = I, for a loss that sees radii."""
+    def total_radius(self) -> Vector:
+        """Sum of the sizes of the radii of all triplets at L = I, and their number, for a loss that sees radii."""
         assert self.across is not None
         assert isinstance(self.loss, Radius)
         plain = np.ones((len(self.start.tau), 1))
         near, far = (edges.squares(self.start.Z, plain)[:, 0] for edges in (self.near, self.far))
         across = self.across.squares(self.start.Z @ np.linalg.cholesky(self.start.C), plain)[:, 0]
-        return float(np.abs(self.loss.radii(near, far, across)).sum())
+        return np.array([np.abs(self.loss.radii(near, far, across)).sum(), len(across)])
 
     def curvature(self) -> Matrix:
         """Estimate of the second derivative of F by each entry of L at L = I, (p, p), up to a factor.

@@ -51,7 +51,7 @@ DATASETS = ("vehicle", "breast-cancer", "german-credit", "image-segment", "mnist
 VERIFICATION = ("lfw", "pubfig", "patches", "digits-unseen", "letters-unseen")
 DIVISIONS = {"pubfig": 2, "patches": 2, "digits-unseen": 4, "letters-unseen": 4}
 """So many divisions into folds (ten for pubfig, else five) where they are drawn at random: one has few for a test."""
-LOSSES = ("pairs", "margin", "softmax")
+LOSSES = ("pairs", "margin", "softmax", "radius")
 """The first for verification, the others for 5-NN."""
 VARIANTS = ("no adversary", "adversary", "early stopping")
 FOLDS = 5
@@ -59,14 +59,14 @@ TUNE_ROWS = 2000
 """Settings are chosen on at most this many training points."""
 MOVE = 0.05
 """Every test point may move by this share of the root mean squared distance of training points from their mean."""
-_START: dict[str, tuple[float, ...]] = {"pairs": (0.1, 0.5), "margin": (0.1, 0.25), "softmax": (0.1, 0.25)}
+_START: dict[str, tuple[float, ...]] = {"pairs": (0.1, 0.5), **dict.fromkeys(LOSSES[1:], (0.1, 0.25))}
 """Values of t."""
 _FINE: dict[str, tuple[float, ...]] = {
     "pairs": (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003),
-    **dict.fromkeys(("margin", "softmax"), (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)),
+    **dict.fromkeys(LOSSES[1:], (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)),
 }
 """Values of gamma without the adversary, from large to small: each start is then near the next optimum …"""
-_COARSE: dict[str, tuple[float, ...]] = {"pairs": (0.3, 0.03), "margin": (0.1, 0.01), "softmax": (0.1, 0.01)}
+_COARSE: dict[str, tuple[float, ...]] = {"pairs": (0.3, 0.03), **dict.fromkeys(LOSSES[1:], (0.1, 0.01))}
 """… and with it, or with early stopping."""
 _ADVERSARIES: tuple[Params, ...] = (
     {"alpha": 0.0, "beta": 10.0},

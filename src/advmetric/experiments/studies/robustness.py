@@ -75,6 +75,15 @@ def _families() -> dict[str, dict[str, Callable[[], Any]]]:
     ):
         make = partial(NeighborAML, loss=loss, n_neighbors=k_s, n_impostors=k_d)
         add(DIAL, make, f"{loss} {k_s}+{k_d}", t=t, gamma=gamma, reg=reg, alpha=alpha, beta=beta)
+    for (k_s, k_d), radius, (t, gamma, reg), (alpha, beta) in product(
+        ((5, 5), (10, 5), (10, 10)),
+        (0.15, 0.3, 1.0),
+        ((0.1, 0.03, 1e-3), (0.25, 1e-3, 1e-3), (0.5, 0.01, 0.1)),
+        ((0.0, 1.0), (5.0, 10.0)),
+    ):
+        make = partial(NeighborAML, loss="radius", n_neighbors=k_s, n_impostors=k_d)
+        shown = {"radius": radius, "t": t, "gamma": gamma, "reg": reg, "alpha": alpha, "beta": beta}
+        add(DIAL, make, f"radius {k_s}+{k_d}", **shown)
     # Chosen on splits of training parts, or tried by AMLCV: t, gamma and reg, then the adversaries.
     for (loss, k_s, k_d), (t, gamma, *prior), adversaries in (
         (("softmax", 10, 10), (0.1, 1e-3), ((5.0, 0.03), (5.0, 0.01), (20.0, 0.03), (100.0, 0.03))),
