@@ -46,6 +46,7 @@ POINTS = [
     NeighborAML(n_refresh=1),
     NeighborAML(loss="margin", n_anchors=80, random_state=0, n_components=3),
     NeighborAML(n_refresh=1, n_components=3, subspace="principal"),
+    NeighborAML(loss="radius", n_refresh=1),
 ]
 
 FEW = [PairAML(random_state=0, tol=1e-2), NeighborAML(loss="margin", n_refresh=1)]

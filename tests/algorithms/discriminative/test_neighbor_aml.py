@@ -14,6 +14,7 @@ from advmetric.algorithms.discriminative import candidates
 from advmetric.algorithms.discriminative.candidates import choose_anchors, find_candidates
 from advmetric.algorithms.discriminative.neighbor_problem import LOSSES, loss_of, pose_neighbors, start_of_points
 from advmetric.algorithms.discriminative.problem import Problem
+from advmetric.evaluation.robustness import attack_knn
 from advmetric.metric.knn import knn_predict
 from advmetric.pairs.scatter import all_pairs_scatter
 from reference.discriminative import adversarial, mean_loss, scaled_start, squares
@@ -149,10 +150,37 @@ def test_refreshing_stops_when_it_changes_nothing_more():
     assert not NeighborAML(n_refresh=0).fit(X, y).settled_
 
 
-def test_a_large_gamma_gives_the_metric_of_gmml(vehicle):
-    learner = NeighborAML(gamma=1e7, t=0.2).fit(vehicle.X, vehicle.y)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_large_gamma_gives_the_metric_of_gmml(loss, vehicle):
+    learner = NeighborAML(loss=loss, gamma=1e7, t=0.2).fit(vehicle.X, vehicle.y)
     M, expected = (fitted.get_mahalanobis_matrix() for fitted in (learner, GMML(t=0.2).fit(vehicle.X, vehicle.y)))
     np.testing.assert_allclose(M / np.trace(M), expected / np.trace(expected), atol=1e-5)
+
+
+def test_the_radius_that_counts_is_relative_to_the_mean_one_under_the_start():
+    X, y = clusters()
+    M = GMML(t=0.1).fit(X, y).get_mahalanobis_matrix()
+    distances = cdist(X, X, "mahalanobis", VI=M) ** 2
+    np.fill_diagonal(distances, np.inf)
+    radii = []
+    for i, row in enumerate(distances):
+        same, others = (sorted(np.flatnonzero(kind), key=lambda k: row[k])[:5] for kind in (y == y[i], y != y[i]))
+        radii += [(row[k] - row[j]) / (2 * np.linalg.norm(M @ (X[j] - X[k]))) for j in same for k in others]
+    for radius in (0.15, 1.0):
+        expected = np.mean(np.logaddexp(0.0, 1.0 - np.array(radii) / (radius * np.mean(np.abs(radii)))))
+        learner = NeighborAML(loss="radius", radius=radius, alpha=0.0, n_refresh=0).fit(X, y)
+        assert learner.objective_[0] == pytest.approx(expected, rel=1e-6)
+        assert learner.objective_[-1] < learner.objective_[0]
+
+
+def test_a_larger_radius_resists_longer_moves(vehicle):
+    train, test = np.arange(846) % 4 > 0, np.arange(846) % 4 == 0
+    errors = []
+    for radius in (0.15, 1.0):
+        L = NeighborAML(loss="radius", radius=radius, t=0.25).fit(vehicle.X[train], vehicle.y[train]).components_
+        fooled = attack_knn(L, vehicle.X[train], vehicle.y[train], vehicle.X[test], vehicle.y[test], 0.2, 5)
+        errors.append(np.mean(fooled))
+    assert errors[1] < errors[0] - 0.05  # .439 and .547
 
 
 def test_the_margin_problem_has_one_optimum_for_given_candidates(vehicle):
@@ -305,6 +333,7 @@ def test_memory_mapped_points_in_single_precision_are_not_copied(learner, tmp_pa
         ({"loss": "hinge"}, "loss='hinge' is not known"),
         ({"beta": 0.0}, "beta=0.0 must be"),
         ({"alpha": -1.0}, "alpha=-1.0 must be"),
+        ({"radius": 0.0}, "radius=0.0 must be"),
         ({"n_neighbors": 0}, "n_neighbors=0 must be"),
         ({"n_components": 19}, "n_components=19 is more than the 18 features"),
     ],

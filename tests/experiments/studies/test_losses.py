@@ -22,7 +22,7 @@ def test_all_variants_choose_among_as_many_settings():
 def test_a_quick_run_is_one_split_of_one_set():
     tasks = losses.tasks(Plan(profile="quick"))
     assert {(t.dataset, t.trial) for t in tasks} == {("vehicle", 0)}
-    assert len(tasks) == 6
+    assert len(tasks) == 9
 
 
 def test_a_full_run_has_the_losses_on_neighbors_for_sets_and_the_loss_on_pairs_for_verification():
@@ -30,9 +30,9 @@ def test_a_full_run_has_the_losses_on_neighbors_for_sets_and_the_loss_on_pairs_f
     kinds = {
         name: {t.method.split(", ")[0] for t in tasks if t.dataset == name} for name in ("vehicle", "letters-unseen")
     }
-    assert kinds == {"vehicle": {"margin", "softmax"}, "letters-unseen": {"pairs"}}
+    assert kinds == {"vehicle": {"margin", "softmax", "radius"}, "letters-unseen": {"pairs"}}
     assert {t.trial for t in tasks if t.dataset == "letters-unseen"} == set(range(20))
-    assert len(tasks) == 20 * 6 + 20 * 3
+    assert len(tasks) == 20 * 9 + 20 * 3
 
 
 def test_trials_go_through_all_folds_of_one_division_before_the_next():
@@ -116,11 +116,11 @@ def records(gaps, trials=10):
 
 
 def test_the_section_says_where_the_adversary_helps_harms_or_does_nothing():
-    gaps = {"pairs": (0.0, 0.0), "margin": (0.05, -0.1), "softmax": (-0.05, -0.1)}
+    gaps = {"pairs": (0.0, 0.0), "margin": (0.05, -0.1), "softmax": (-0.05, -0.1), "radius": (0.0, 0.0)}
     answer = losses.section(records(gaps)).answers[0]
     clean, attacked = answer.split("; ")
     assert "significantly lower on vehicle (softmax), significantly higher on vehicle (margin)" in clean
-    assert "not told apart on 1 of 3" in clean
+    assert "not told apart on 2 of 4" in clean
     assert "significantly lower on vehicle (margin), vehicle (softmax), significantly higher on none" in attacked
 
 
@@ -129,5 +129,5 @@ def test_few_splits_tell_nothing_and_half_finished_splits_do_not_count():
     assert "too few splits to tell" in losses.section(records(gaps, trials=3)).answers[0]
     kept = records(gaps)
     section = losses.section(kept[:-1])
-    assert len(losses._values(losses._by_trial(kept[:-1]), "vehicle", "softmax", "adversary", "error")) == 9
+    assert len(losses._values(losses._by_trial(kept[:-1]), "vehicle", "radius", "adversary", "error")) == 9
     assert "significantly" in section.answers[0]
