@@ -158,9 +158,9 @@ _METHODS = (
     Method(
         "NeighborAML",
         NeighborAML,
-        "this library: margin or softmax loss on neighbours, after Chen et al. (IJCAI 2018), LMNN and NCA",
+        "this library: losses on neighbours, after Chen et al. (IJCAI 2018), LMNN, NCA and ARML",
         "derived here",
-        {"loss": ("margin", "softmax"), "t": (0.1, 0.25), "gamma": (0.01, 0.1), "alpha": (0.0, 1.0)},
+        {"loss": ("margin", "softmax", "radius"), "t": (0.1, 0.25), "gamma": (0.01, 0.1), "alpha": (0.0, 1.0)},
     ),
 )
 
