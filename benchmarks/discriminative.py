@@ -36,6 +36,7 @@ from advmetric.pairs.data import Pairs
 from advmetric.pairs.scatter import pairs_scatter
 
 Points = tuple[NDArray[np.float64], NDArray[np.int64]]
+NEIGHBOR_LOSSES = ("softmax", "margin", "radius")
 
 
 def processor_seconds(functions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
@@ -79,13 +80,10 @@ def search_rows(fast: bool = False) -> Iterator[Row]:
 def lmnn_rows(fast: bool = False) -> Iterator[Row]:
     """NeighborAML against this library's LMNN on letters."""
     X, y = standardised("letters", 400 if fast else 16_000)
-    fits = {
-        "LMNN": partial(LMNN().fit, X, y),
-        "softmax": partial(NeighborAML(random_state=0).fit, X, y),
-        "margin": partial(NeighborAML(loss="margin", random_state=0).fit, X, y),
-    }
+    fits = {"LMNN": partial(LMNN().fit, X, y)}
+    fits |= {loss: partial(NeighborAML(loss=loss, random_state=0).fit, X, y) for loss in NEIGHBOR_LOSSES}
     seconds = processor_seconds(fits, repeats=1)
-    for loss in ("softmax", "margin"):
+    for loss in NEIGHBOR_LOSSES:
         yield Row(
             f"NeighborAML, {loss} / LMNN, one fit, letters, {len(X)} points",
             seconds[loss] / seconds["LMNN"],
@@ -98,17 +96,14 @@ def nca_rows(fast: bool = False) -> Iterator[Row]:
     """NeighborAML against scikit-learn's NCA on 4000 letters; errors on the other letters."""
     X, y = standardised("letters", 2000 if fast else None)
     X, X_test, y, y_test = train_test_split(X, y, train_size=300 if fast else 4000, stratify=y, random_state=0)
-    learners: dict[str, Any] = {
-        "NCA": NeighborhoodComponentsAnalysis(random_state=0),
-        "softmax": NeighborAML(random_state=0),
-        "margin": NeighborAML(loss="margin", random_state=0),
-    }
+    learners: dict[str, Any] = {"NCA": NeighborhoodComponentsAnalysis(random_state=0)}
+    learners |= {loss: NeighborAML(loss=loss, random_state=0) for loss in NEIGHBOR_LOSSES}
     seconds = processor_seconds({name: partial(learner.fit, X, y) for name, learner in learners.items()}, repeats=1)
     errors = {
         name: float(np.mean(knn_predict(learner.transform(X), y, learner.transform(X_test), 5) != y_test))
         for name, learner in learners.items()
     }
-    for loss in ("softmax", "margin"):
+    for loss in NEIGHBOR_LOSSES:
         yield Row(
             f"NCA (scikit-learn) / NeighborAML, {loss}, letters, {len(X)} points",
             seconds["NCA"] / seconds[loss],

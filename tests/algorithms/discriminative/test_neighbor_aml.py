@@ -168,7 +168,7 @@ def test_the_radius_that_counts_is_relative_to_the_mean_one_under_the_start():
         radii += [(row[k] - row[j]) / (2 * np.linalg.norm(M @ (X[j] - X[k]))) for j in same for k in others]
     for radius in (0.15, 1.0):
         expected = np.mean(np.logaddexp(0.0, 1.0 - np.array(radii) / (radius * np.mean(np.abs(radii)))))
-        learner = NeighborAML(loss="radius", radius=radius, alpha=0.0, n_refresh=0).fit(X, y)
+        learner = NeighborAML(loss="radius", radius=radius, n_neighbors=5, alpha=0.0, n_refresh=0).fit(X, y)
         assert learner.objective_[0] == pytest.approx(expected, rel=1e-6)
         assert learner.objective_[-1] < learner.objective_[0]
 

@@ -33,7 +33,7 @@ __all__ = ["NeighborAML"]
 
 _SEARCH_TOL, _SEARCH_REFRESHES = 2e-2, 1
 """Enough to rank candidates: of 12 settings on two sets, the accuracy in a fold changed by 0.002 on average."""
-_SIZES = {"margin": (3, 5), "softmax": (10, 10), "radius": (5, 5)}
+_SIZES = {"margin": (3, 5), "softmax": (10, 10), "radius": (10, 5)}
 """Default numbers of candidates of the same class and of other classes."""
 _Posed = tuple[Whitened, Candidates, float]
 """Whitened points, their first candidates, and the divisor of the features."""
@@ -87,11 +87,11 @@ class NeighborAML(Gatherer, IterativeLearner):
         points. The former tell classes apart in few dimensions, but fit noise where there are many features for the
         number of points, as in images.
     n_neighbors : int, optional
-        k_s, candidates of the same class per point; by default 3 for "margin", 10 for "softmax" and 5 for "radius".
+        k_s, candidates of the same class per point; by default 3 for "margin" and 10 for "softmax" and "radius".
         Fewer in classes with fewer members; a point that is alone in its class has no term in the loss.
     n_impostors : int, optional
         k_d, candidates of other classes per point; by default 5 for "margin" and "radius" and 10 for "softmax".
-    radius : float > 0, default=0.15
+    radius : float > 0, default=0.2
         Of the loss "radius": the radius that counts as a margin of 1, relative to the mean size of the radii under M₀.
         The larger, the more moves are resisted that are long for the points near the border of their class.
     n_refresh : int, default=2
@@ -192,7 +192,7 @@ class NeighborAML(Gatherer, IterativeLearner):
         subspace: str = "discriminant",
         n_neighbors: int | None = None,
         n_impostors: int | None = None,
-        radius: float = 0.15,
+        radius: float = 0.2,
         n_refresh: int = 2,
         n_anchors: int | None = None,
         max_iter: int = 1000,

@@ -8,6 +8,7 @@ from advmetric.optimize.lbfgs import minimize_lbfgs
 from advmetric.optimize.result import Monitor, Result
 from advmetric.utils.typing import Matrix, Vector
 
+from .losses import NeighborLoss
 from .problem import Problem
 
 __all__ = ["Factor", "minimize"]
@@ -43,8 +44,10 @@ def minimize(
     which N is positive definite (γ > 0 keeps it so). One or two evaluations per iteration.
     """
     shape, threshold = L.shape, problem.loss.has_threshold
-    # In these units the curvature at the start is about the same in all entries of L.
-    root = np.sqrt(problem.curvature()) if shape[0] == shape[1] else np.ones(shape)
+    # In these units the curvature at the start is about the same in all entries of L. The estimate is of losses of all
+    # pairs: with those of neighbours, which differ from pairs in general, it takes up to five times as many iterations.
+    estimated = shape[0] == shape[1] and not isinstance(problem.loss, NeighborLoss)
+    root = np.sqrt(problem.curvature()) if estimated else np.ones(shape)
 
     def unpack(x: Vector) -> tuple[Matrix, float]:
         return (x[:-1].reshape(shape), float(x[-1])) if threshold else (x.reshape(shape), 0.0)

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from advmetric.utils.typing import Matrix, Vector
 
-__all__ = ["Loss", "LossValue", "NeighborLoss", "gathered", "softplus", "spread"]
+__all__ = ["Loss", "LossValue", "NeighborLoss", "gathered", "softplus", "softplus_sum", "spread"]
+
+_MOST_FACTORS = 1000
 
 
 class LossValue(NamedTuple):
@@ -81,6 +83,24 @@ def softplus(z: Vector) -> tuple[Vector, Vector]:
     slope = np.where(z > 0.0, 1.0, small)
     slope /= 1.0 + small
     return value, slope
+
+
+def softplus_sum(z: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """Σ log(1 + eᶻ) over all entries, and the derivative by each.
+
+    Over the last axis, sums of logarithms are logarithms of products: these cost most. A factor is at most 2, so that
+    up to 1000 factors cannot overflow.
+    """
+    small = np.abs(z)
+    np.negative(small, out=small)
+    np.exp(small, out=small)
+    above = small + 1.0
+    value = float(np.maximum(z, 0.0).sum())
+    for first in range(0, z.shape[-1], _MOST_FACTORS):
+        value += float(np.log(above[..., first : first + _MOST_FACTORS].prod(axis=-1)).sum())
+    np.copyto(small, 1.0, where=z > 0.0)
+    small /= above
+    return value, small
 
 
 def spread(values: Vector, taken: NDArray[np.bool_], fill: float) -> Matrix:

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from advmetric.utils.typing import Vector
 
-from .base import LossValue, NeighborLoss, gathered, spread
+from .base import LossValue, NeighborLoss, gathered, softplus_sum, spread
 
 __all__ = ["Margin"]
 
 _BLOCK_BYTES = 1 << 20
-_MOST_FACTORS = 1000
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Margin(NeighborLoss):
         for start in range(0, len(to_near), step):
             rows = slice(start, start + step)
             margins: NDArray[np.float64] = (to_near[rows] + 1.0)[:, :, None] - to_far[rows][:, None, :]
-            value, slope = _softplus_sum(margins)
+            value, slope = softplus_sum(margins)
             total += value
             slope_near[rows], slope_far[rows] = slope.sum(axis=2), slope.sum(axis=1)
         count = float(self.count if self.total is None else self.total) or 1.0
@@ -56,21 +55,3 @@ class Margin(NeighborLoss):
             gathered(slope_near, self.similar, len(near)),
             gathered(slope_far, self.dissimilar, len(far)),
         )
-
-
-def _softplus_sum(z: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """Σ log(1 + eᶻ) over all entries, and the derivative by each.
-
-    Over the last axis, sums of logarithms are logarithms of products: these cost most. A factor is at most 2, so that
-    up to 1000 factors cannot overflow.
-    """
-    small = np.abs(z)
-    np.negative(small, out=small)
-    np.exp(small, out=small)
-    above = small + 1.0
-    value = float(np.maximum(z, 0.0).sum())
-    for first in range(0, z.shape[-1], _MOST_FACTORS):
-        value += float(np.log(above[..., first : first + _MOST_FACTORS].prod(axis=-1)).sum())
-    np.copyto(small, 1.0, where=z > 0.0)
-    small /= above
-    return value, small

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advmetric.utils.typing import Vector
 
-from .base import LossValue, NeighborLoss, gathered, softplus, spread
+from .base import LossValue, NeighborLoss, gathered, softplus_sum, spread
 
 __all__ = ["Radius"]
+
+Tensor = NDArray[np.float64]
 
 _FLOOR = 1e-10
 """Added to ‖M(x_j - x_l)‖²/c, which is about 1: points of two classes may be equal."""
@@ -45,30 +48,41 @@ class Radius(NeighborLoss):
         """Number of triplets of these points."""
         return self.n_triplets
 
-    def radii(self, near: Vector, far: Vector, across: Vector) -> Vector:
-        """Return ρ of each triplet, by i, then j, then l; ``across`` has ‖M(x_j - x_l)‖² in the same order."""
-        to_near, to_far = spread(near, self.similar, 0.0), spread(far, self.dissimilar, 0.0)
-        gaps = to_far[:, None, :] - to_near[:, :, None]
-        radii: Vector = 0.5 * gathered(gaps, self._taken, len(across)) / np.sqrt(across + _FLOOR)
-        return radii
-
-    def __call__(self, near: Vector, far: Vector, b: float = 0.0, across: Vector | None = None) -> LossValue:
-        assert across is not None, "a loss of triplets of points"
-        radii = self.radii(near, far, across) / self.unit
-        value, slope = softplus(1.0 - radii)
-        count = float(self.count if self.total is None else self.total) or 1.0
-        slope /= count
-        squares = across + _FLOOR
-        by_gap = spread(0.5 * slope / (self.unit * np.sqrt(squares)), self._taken, 0.0)
-        return LossValue(
-            float(value.sum()) / count,
-            gathered(by_gap.sum(axis=2), self.similar, len(near)),
-            gathered(-by_gap.sum(axis=1), self.dissimilar, len(far)),
-            across=0.5 * slope * radii / squares,
-        )
-
-    @property
+    @cached_property
     def _taken(self) -> NDArray[np.bool_]:
         """(m, k_s, k_d): which triplets there are."""
         taken: NDArray[np.bool_] = self.similar[:, :, None] & self.dissimilar[:, None, :]
         return taken
+
+    def _gaps(self, near: Vector, far: Vector) -> Tensor:
+        """Return d_il² - d_ij² of each triplet (i, j, l), and 0 where there is none."""
+        to_near, to_far = spread(near, self.similar, 0.0), spread(far, self.dissimilar, 0.0)
+        return np.asarray(to_far[:, None, :] - to_near[:, :, None])
+
+    def radii(self, near: Vector, far: Vector, across: Vector) -> Vector:
+        """Return ρ of each triplet, by i, then j, then l; ``across`` has ‖M(x_j - x_l)‖² in the same order."""
+        return 0.5 * gathered(self._gaps(near, far), self._taken, len(across)) / np.sqrt(across + _FLOOR)
+
+    def __call__(self, near: Vector, far: Vector, b: float = 0.0, across: Vector | None = None) -> LossValue:
+        assert across is not None, "a loss of triplets of points"
+        count = float(self.count if self.total is None else self.total) or 1.0
+        inverse = spread(1.0 / (across + _FLOOR), self._taken, 0.0)
+        by_gap = np.sqrt(inverse)
+        by_gap *= 0.5 / self.unit
+        radii = self._gaps(near, far)
+        radii *= by_gap
+        margins = 1.0 - radii
+        if len(across) < margins.size:
+            margins[~self._taken] = -np.inf
+        value, slope = softplus_sum(margins)
+        slope /= count
+        by_gap *= slope
+        radii *= slope
+        radii *= inverse
+        radii *= 0.5
+        return LossValue(
+            value / count,
+            gathered(by_gap.sum(axis=2), self.similar, len(near)),
+            gathered(-by_gap.sum(axis=1), self.dissimilar, len(far)),
+            across=gathered(radii, self._taken, len(across)),
+        )
