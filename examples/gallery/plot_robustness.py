@@ -3,7 +3,7 @@ Accuracy against robustness
 ===========================
 
 Every test point may move by eps in the worst direction. Without the adversary the metric is accurate and fragile; alpha
-and beta trade one for the other.
+and beta, or the radius of the loss of that name, trade one for the other.
 """
 
 import matplotlib.pyplot as plt
@@ -22,6 +22,7 @@ learners = {
     "margin, no adversary": NeighborAML(loss="margin", alpha=0.0, gamma=0.01),
     "margin, alpha = 1, beta = 10": NeighborAML(loss="margin", alpha=1.0, beta=10.0, gamma=0.1),
     "softmax, t = 0.25, beta = 1": NeighborAML(t=0.25, beta=1.0),
+    "radius = 1, t = 0.25": NeighborAML(loss="radius", radius=1.0, t=0.25, gamma=0.01),
 }
 epsilons = (0.0, 0.05, 0.1, 0.2, 0.3)
 pairs = RandomPairs(500).sample(X_test, y_test, 0)
