@@ -14,8 +14,6 @@ from .base import LossValue, NeighborLoss, gathered, softplus_sum, spread
 
 __all__ = ["Radius"]
 
-Tensor = NDArray[np.float64]
-
 _FLOOR = 1e-10
 """Added to ‖M(x_j - x_l)‖²/c, which is about 1: points of two classes may be equal."""
 
@@ -54,7 +52,7 @@ class Radius(NeighborLoss):
         taken: NDArray[np.bool_] = self.similar[:, :, None] & self.dissimilar[:, None, :]
         return taken
 
-    def _gaps(self, near: Vector, far: Vector) -> Tensor:
+    def _gaps(self, near: Vector, far: Vector) -> NDArray[np.float64]:
         """Return d_il² - d_ij² of each triplet (i, j, l), and 0 where there is none."""
         to_near, to_far = spread(near, self.similar, 0.0), spread(far, self.dissimilar, 0.0)
         return np.asarray(to_far[:, None, :] - to_near[:, :, None])
@@ -67,22 +65,21 @@ class Radius(NeighborLoss):
         assert across is not None, "a loss of triplets of points"
         count = float(self.count if self.total is None else self.total) or 1.0
         inverse = spread(1.0 / (across + _FLOOR), self._taken, 0.0)
-        by_gap = np.sqrt(inverse)
-        by_gap *= 0.5 / self.unit
-        radii = self._gaps(near, far)
-        radii *= by_gap
-        margins = 1.0 - radii
+        scale = np.sqrt(inverse)
+        scale *= 0.5 / self.unit
+        ratios = self._gaps(near, far)
+        ratios *= scale  # ρ/unit
+        margins = 1.0 - ratios
         if len(across) < margins.size:
             margins[~self._taken] = -np.inf
         value, slope = softplus_sum(margins)
         slope /= count
-        by_gap *= slope
-        radii *= slope
-        radii *= inverse
-        radii *= 0.5
+        by_gap = np.multiply(slope, scale, out=scale)
+        by_across = np.multiply(slope, ratios, out=ratios)
+        by_across *= 0.5 * inverse
         return LossValue(
             value / count,
             gathered(by_gap.sum(axis=2), self.similar, len(near)),
             gathered(-by_gap.sum(axis=1), self.dissimilar, len(far)),
-            across=gathered(radii, self._taken, len(across)),
+            across=gathered(by_across, self._taken, len(across)),
         )
