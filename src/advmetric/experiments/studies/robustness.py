@@ -198,8 +198,8 @@ def section(records: Sequence[Record]) -> Section:
             "per point (10+20: ten of the same class and twenty of others) and those without reg in their names beside "
             "such numbers were chosen on splits of training parts of the first four trials, or are tried by AMLCV; 27 "
             "of them were added after the results of the others had been seen. So were those with the radius loss: all "
-            "combinations of some values, and twelve settings, that did well on splits of training parts of image-segment "
-            "and mnist-4000; the twelve were added when the results of the others on mnist-4000 were known."
+            "combinations of some values, and twelve settings, that did well on splits of training parts of "
+            "image-segment and mnist-4000; the twelve were added when the results of the others on mnist-4000 were known."
         )
     ]
     summary = []
