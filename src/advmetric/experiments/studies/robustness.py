@@ -199,7 +199,8 @@ def section(records: Sequence[Record]) -> Section:
             "such numbers were chosen on splits of training parts of the first four trials, or are tried by AMLCV; 27 "
             "of them were added after the results of the others had been seen. So were those with the radius loss: all "
             "combinations of some values, and twelve settings, that did well on splits of training parts of "
-            "image-segment and mnist-4000; the twelve were added when the results of the others on mnist-4000 were known."
+            "image-segment and mnist-4000; the twelve were added when the results of the others on mnist-4000 were "
+            "known."
         )
     ]
     summary = []
