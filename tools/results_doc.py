@@ -30,8 +30,8 @@ folds it has; where they are fewer than the plan's, time ran out. ARML was not m
 1, isolet/all and mnist-4000/all only with the methods shown, LMNN, ARML and RGML not on pubfig. That AMLCV
 learns in principal components on sets named /all was decided on splits of the training part of trial 0, after earlier
 results on isolet/all had been seen. AMLCV's setting of the radius loss was chosen when the results of the others were
-known, on splits of training parts and on other data (`amlcv_settings.py`). The settings of the margin and softmax losses
-in robustness and losses were fitted before the solver's variables were scaled otherwise, which changes where it stops.
+known, on splits of training parts and on other data (`amlcv_settings.py`). The settings of margin and softmax in
+robustness and losses were fitted before the solver's variables were scaled otherwise, which changes where it stops.
 """
 
 
