@@ -54,7 +54,7 @@ class NeighborAML(Gatherer, IterativeLearner):
         "radius":   N = mean over i, j ∈ S_i, l ∈ D_i of ℓ(1 - ρ_ijl/u),  ρ_ijl = (d_il² - d_ij²) / (2 ‖M(x_j - x_l)‖).
 
     ρ_ijl is the length of the smallest move of point i after which l is as near as j (negative where l is nearer), and
-    u is ``radius`` times the mean size of ρ under M₀.
+    u is ``radius`` times the mean size of ρ under M₀; N(d̃²) has d̃² in the numerator of ρ only.
 
     d̃ is what an adversary makes of the distances who may move a difference v by δ at the price c‖δ‖², c = β tr(M₀)/d:
     with K = I + M/c, d̃² = vᵀMKv within a class and vᵀMK⁻¹v between classes. G_t(M) = tr(MA_t) + tr(M⁻¹B_t) is the
