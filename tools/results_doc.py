@@ -33,8 +33,8 @@ results on isolet/all had been seen. AMLCV's setting of the radius loss was chos
 known, on other data and on splits of the training parts of trials 0 to 3 (`amlcv_settings.py`). Together these parts
 hold nearly all points, also those that other trials test on, which favours AMLCV on these sets. Two of its settings
 were dropped after Table 1 had been run with them, because they changed nothing on those data. The settings of margin
-and softmax in robustness and losses were fitted before the solver's variables were scaled otherwise, which changes where
-it stops.
+and softmax in robustness and losses were fitted before the solver's variables were scaled otherwise, which changes
+where it stops.
 """
 
 
