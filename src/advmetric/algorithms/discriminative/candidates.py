@@ -43,14 +43,19 @@ class Candidates:
         )
         return near, far
 
-    def across(self) -> PairGraph:
-        """From each candidate of the same class to each of other classes of the same anchor, row by row."""
+    def across(self) -> tuple[PairGraph, Indices]:
+        """Pairs of a candidate of the same class and one of other classes of some anchor, each pair once.
+
+        Also return where the pairs of each anchor are, (m, k_s, k_d), -1 for none.
+        """
         taken = (self.similar >= 0)[:, :, None] & (self.dissimilar >= 0)[:, None, :]
-        left, right = (
-            np.broadcast_to(found, taken.shape)[taken]
-            for found in (self.similar[:, :, None], self.dissimilar[:, None, :])
-        )
-        return PairGraph(self.n, left, right)
+        pairs = self.similar[:, :, None].astype(np.int64) * self.n + self.dissimilar[:, None, :]
+        # The order in which a pair is named does not matter: candidates of one anchor name it the other way round.
+        turned = self.dissimilar[:, None, :].astype(np.int64) * self.n + self.similar[:, :, None]
+        codes, inverse = np.unique(np.minimum(pairs, turned)[taken], return_inverse=True)
+        places = np.full(taken.shape, -1, dtype=np.intp)
+        places[taken] = inverse
+        return PairGraph(self.n, *np.divmod(codes, self.n)), places
 
     def change(self, other: Candidates) -> float:
         """Share of the candidates of ``other`` (with the same anchors) that are not in this graph."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -105,7 +105,10 @@ def loss_of(loss: str, graph: Candidates, total: int | None = None, unit: float 
 
 def pose_neighbors(start: Whitened, graph: Candidates, loss: Any, alpha: float, beta: float, gamma: float) -> Problem:
     """The problem on these candidates."""
-    across = graph.across() if isinstance(loss, Radius) else None
+    across = None
+    if isinstance(loss, Radius):
+        across, places = graph.across()
+        loss = replace(loss, places=places)
     return Problem(start, *graph.edges(), loss, alpha, beta, gamma, across)
 
 

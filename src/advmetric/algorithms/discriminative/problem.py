@@ -130,7 +130,7 @@ class Problem:
         plain = np.ones((len(self.start.tau), 1))
         near, far = (edges.squares(self.start.Z, plain)[:, 0] for edges in (self.near, self.far))
         across = self.across.squares(self.start.Z @ np.linalg.cholesky(self.start.C), plain)[:, 0]
-        return np.array([np.abs(self.loss.radii(near, far, across)).sum(), len(across)])
+        return np.array([np.abs(self.loss.radii(near, far, across)).sum(), self.loss.n_triplets])
 
     def curvature(self) -> Matrix:
         """Estimate of the second derivative of F by each entry of L at L = I, (p, p), up to a factor.

@@ -88,19 +88,19 @@ def softplus(z: Vector) -> tuple[Vector, Vector]:
 def softplus_sum(z: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
     """Σ log(1 + eᶻ) over all entries, and the derivative by each.
 
-    Over the last axis, sums of logarithms are logarithms of products: these cost most. A factor is at most 2, so that
+    Over the first axis, sums of logarithms are logarithms of products: these cost most. A factor is at most 2, so that
     up to 1000 factors cannot overflow.
     """
-    small = np.abs(z)
+    value = float(np.maximum(z, 0.0).sum())
+    negative, small = np.minimum(z, 0.0), np.abs(z)
     np.negative(small, out=small)
     np.exp(small, out=small)
-    above = small + 1.0
-    value = float(np.maximum(z, 0.0).sum())
-    for first in range(0, z.shape[-1], _MOST_FACTORS):
-        value += float(np.log(above[..., first : first + _MOST_FACTORS].prod(axis=-1)).sum())
-    np.copyto(small, 1.0, where=z > 0.0)
-    small /= above
-    return value, small
+    small += 1.0
+    for first in range(0, len(z), _MOST_FACTORS):
+        value += float(np.log(small[first : first + _MOST_FACTORS].prod(axis=0)).sum())
+    slope = np.exp(negative, out=negative)
+    slope /= small
+    return value, slope
 
 
 def spread(values: Vector, taken: NDArray[np.bool_], fill: float) -> Matrix:

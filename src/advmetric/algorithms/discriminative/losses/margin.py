@@ -36,22 +36,24 @@ class Margin(NeighborLoss):
         return self.n_triplets
 
     def __call__(self, near: Vector, far: Vector, b: float = 0.0) -> LossValue:
-        # ±inf in the empty places: ℓ and its derivative vanish there.
-        to_near, to_far = spread(near, self.similar, -np.inf), spread(far, self.dissimilar, np.inf)
+        # ±inf in the empty places: ℓ and its derivative vanish there. The points are along the last axis: over a few
+        # candidates, NumPy's loops cost several times as much.
+        to_near = np.ascontiguousarray(spread(near, self.similar, -np.inf).T)
+        to_far = np.ascontiguousarray(spread(far, self.dissimilar, np.inf).T)
         slope_near, slope_far = np.empty(to_near.shape), np.empty(to_far.shape)
         total = 0.0
-        step = max(1, _BLOCK_BYTES // (8 * self.similar.shape[1] * self.dissimilar.shape[1]))
-        for start in range(0, len(to_near), step):
-            rows = slice(start, start + step)
-            margins: NDArray[np.float64] = (to_near[rows] + 1.0)[:, :, None] - to_far[rows][:, None, :]
+        step = max(1, _BLOCK_BYTES // (8 * len(to_near) * len(to_far)))
+        for start in range(0, len(self.similar), step):
+            block = slice(start, start + step)
+            margins: NDArray[np.float64] = (to_near[:, block] + 1.0)[:, None] - to_far[:, block][None]
             value, slope = softplus_sum(margins)
             total += value
-            slope_near[rows], slope_far[rows] = slope.sum(axis=2), slope.sum(axis=1)
+            slope_near[:, block], slope_far[:, block] = slope.sum(axis=1), slope.sum(axis=0)
         count = float(self.count if self.total is None else self.total) or 1.0
         slope_near /= count
         slope_far /= -count
         return LossValue(
             total / count,
-            gathered(slope_near, self.similar, len(near)),
-            gathered(slope_far, self.dissimilar, len(far)),
+            gathered(slope_near.T, self.similar, len(near)),
+            gathered(slope_far.T, self.dissimilar, len(far)),
         )
