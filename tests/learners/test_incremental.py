@@ -379,6 +379,8 @@ def test_fit_batches_starts_anew_keeps_set_output_and_survives_failure(vehicle):
         learner.fit_batches([(X[:300], y[:300]), (X * np.nan, y)])
     with pytest.raises(ValueError, match="batches is empty"):
         learner.fit_batches([])
+    with pytest.raises(TypeError, match=r"batches must be an iterable of pairs \(X, y\), got an item of type ndarray"):
+        learner.fit_batches(X, y)
     with pytest.raises(ValueError, match="do not have what a metric is learned from: points of at least two classes"):
         learner.fit_batches([(X[y == 0], y[y == 0])])
     assert learner.components_ is before

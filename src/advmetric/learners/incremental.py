@@ -131,10 +131,15 @@ class IncrementalLearner(Gatherer):
         For arrays on disk, ``advmetric.streaming.slices(X, y)`` yields batches of a memory-mapped X.
         """
         fresh = self._unfitted()
-        for X, y in batches:
+        for batch in batches:
+            if not (isinstance(batch, tuple | list) and len(batch) == 2):
+                raise TypeError(
+                    f"batches must be an iterable of pairs (X, y), got an item of type {type(batch).__name__}; "
+                    "advmetric.streaming.slices(X, y) yields batches of arrays."
+                )
             if not hasattr(fresh, "statistics_"):
                 fresh._check_params()
-            fresh._absorb(X, y, classes)
+            fresh._absorb(*batch, classes)
         if not hasattr(fresh, "statistics_"):
             raise ValueError("batches is empty; at least one (X, y) is needed.")
         return self._adopt_settled(fresh)
