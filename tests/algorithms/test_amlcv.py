@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
-from sklearn.metrics import balanced_accuracy_score, f1_score, get_scorer, roc_auc_score
-from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.metrics import balanced_accuracy_score, f1_score, get_scorer, make_scorer, recall_score, roc_auc_score
+from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from advmetric import AML, AMLCV, Euclidean, NeighborAML, PairAML
@@ -16,7 +16,7 @@ from advmetric.algorithms import amlcv as amlcv_module
 from advmetric.algorithms.aml import estimator as estimator_module
 from advmetric.learners import moments as moments_module
 from advmetric.learners.span import in_span
-from advmetric.learners.tuning import make_folds, simplest_within_one_standard_error
+from advmetric.learners.tuning import simplest_within_one_standard_error
 from advmetric.pairs.data import LabelledPoints
 from advmetric.pairs.samplers import AllPairs
 from reference.vehicle import labelled_vehicle
@@ -429,19 +429,72 @@ def test_the_steady_score_decides_between_candidates_that_the_score_cannot_tell_
     assert simplest_within_one_standard_error(scores, np.array([0, 2, 1]), steady) == 2
 
 
-def test_many_rows_are_compared_on_a_stratified_subset(vehicle, monkeypatch):
-    seen = []
-    original = amlcv_module.make_folds
+@pytest.fixture
+def seen(monkeypatch):
+    """The parts that candidates are compared on, of each search."""
+    found, original = [], amlcv_module.score_candidates
 
-    def watching(data, cv, groups=None):
-        seen.append(np.bincount(data.labels))
-        return original(data, cv, groups)
+    def watching(learner, parts, *args, **options):
+        found.append(parts)
+        return original(learner, parts, *args, **options)
 
-    monkeypatch.setattr(amlcv_module, "make_folds", watching)
+    monkeypatch.setattr(amlcv_module, "score_candidates", watching)
+    return found
+
+
+def test_many_rows_are_compared_on_a_stratified_subset(vehicle, seen):
     search = AMLCV(**GRID, cv=2, max_rows=200, random_state=0).fit(vehicle.X, vehicle.y)
-    assert seen[0].sum() == 200
-    np.testing.assert_allclose(seen[0], np.bincount(vehicle.y) * 200 / 282, atol=1.0)
+    counts = sum(np.bincount(judged.labels) for _, judged in seen[0])
+    assert counts.sum() == 200
+    np.testing.assert_allclose(counts, np.bincount(vehicle.y) * 200 / 282, atol=1.0)
     assert len(search.best_estimator_.classes_) == 4
+    for few in (280, 281):  # fewer rows are left out than there are classes
+        AMLCV(**GRID, cv=2, max_rows=few).fit(vehicle.X, vehicle.y)
+
+
+def test_given_folds_judge_the_rows_that_they_name_where_not_all_rows_are_compared(vehicle, seen):
+    rows = np.arange(282)
+    folds = [(rows[rows % 3 != fold], rows[rows % 3 == fold]) for fold in range(3)]
+    AMLCV(**GRID, cv=folds, max_rows=200, random_state=0).fit(vehicle.X, vehicle.y)
+    assert sum(len(judged) for _, judged in seen[0]) == 200
+    for (train, test), part in zip(folds, seen[0], strict=True):
+        for allowed, used in zip((train, test), part, strict=True):
+            named = {tuple(row) for row in vehicle.X[allowed]}
+            assert {tuple(row) for row in used.X} <= named
+
+
+@pytest.mark.parametrize("names", [[1, 2], ["a", "b"]])
+def test_a_scorer_sees_the_labels_that_were_given(vehicle, names):
+    y = np.array(names)[np.where(vehicle.y == 0, 0, 1)]
+    folds = list(StratifiedKFold(3).split(vehicle.X, y))
+    scorer = make_scorer(recall_score, pos_label=names[0])
+    search = AMLCV(losses=["euclidean"], cv=folds, scoring=scorer).fit(vehicle.X, y)
+    expected = cross_val_score(KNeighborsClassifier(5), vehicle.X, y, cv=folds, scoring=scorer).mean()
+    assert search.best_score_ == pytest.approx(expected)
+
+
+def test_a_score_that_is_not_finite_is_refused(vehicle):
+    with pytest.raises(ValueError, match="scoring returned nan; a search compares finite scores only"):
+        AMLCV(**GRID, cv=2, scoring=lambda *_: np.nan).fit(vehicle.X, vehicle.y)
+
+
+def test_folds_with_one_kind_of_pair_are_left_out(vehicle):
+    order = np.argsort(vehicle.kinds, kind="stable")
+    kinds = vehicle.kinds[order]
+    groups = np.where(kinds == -1, np.arange(len(kinds)) % 2, 2 + np.arange(len(kinds)) % 4)
+    groups[::5] = 6
+    search = AMLCV(**GRID).fit(vehicle.formed[order], kinds, groups=groups)
+    assert np.isfinite(scores_of(search)).all()
+    with pytest.raises(ValueError, match="no fold has both kinds on both sides"):
+        AMLCV(**GRID, cv=[(np.flatnonzero(kinds == 1), np.arange(10))]).fit(vehicle.formed[order], kinds)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_generator_gives_one_choice_for_any_number_of_processes(vehicle, n_jobs):
+    settings = {**GRID, "cv": 2, "pairs": 200, "random_state": np.random.RandomState(0)}
+    found = AMLCV(**settings, n_jobs=n_jobs).fit(vehicle.X, vehicle.y)
+    same = AMLCV(**{**settings, "random_state": np.random.RandomState(0).randint(2**31 - 1)}).fit(vehicle.X, vehicle.y)
+    np.testing.assert_array_equal(found.components_, same.components_)
 
 
 def test_rows_of_a_group_stay_together(vehicle):
@@ -521,12 +574,10 @@ def test_candidates_in_the_span_of_few_points_are_those_of_all_features(learner,
 
 
 @pytest.mark.parametrize("given", [{}, {"priors": np.eye(90)}, {"pairs": AllPairs()}])
-def test_few_points_of_many_features_are_searched_in_their_span(given, monkeypatch):
-    rng = np.random.RandomState(0)
-    X, y, seen = rng.randn(40, 90), np.arange(40) % 2, []
-    monkeypatch.setattr(amlcv_module, "make_folds", lambda data, *args, **kw: seen.append(data) or make_folds(data, 2))
+def test_few_points_of_many_features_are_searched_in_their_span(given, seen):
+    X, y = np.random.RandomState(0).randn(40, 90), np.arange(40) % 2
     search = AMLCV(losses=["geometric"], alphas=1.0, betas=1.0, cv=2, **given).fit(X, y)
-    assert seen[0].X.shape[1] == (90 if given else 39)
+    assert seen[0][0][0].X.shape[1] == (90 if given else 39)
     assert search.components_.shape == (90, 90)
 
 

@@ -497,6 +497,8 @@ def test_bad_parameters_of_aml_are_named(vehicle, params, kind, message, kind_of
         ({"priors": ["identity", "other"]}, ValueError, "prior='other' is not known"),
         ({"priors": [np.eye(3)]}, ValueError, "prior has shape (3, 3); a (18, 18) array is needed"),
         ({"priors": []}, ValueError, "priors is empty"),
+        ({"regs": None}, ValueError, "regs is empty"),
+        ({"n_jobs": 1.5}, ValueError, "n_jobs must be None or a whole number other than 0, got 1.5."),
         ({"scoring": "fastest"}, ValueError, "'fastest' is not a valid scoring value"),
         ({"scoring": 3}, TypeError, "scoring must be the name of a scorer, a callable or None, got 3."),
         ({"n_neighbors": 0}, ValueError, "n_neighbors=0 must be a finite number >= 1."),

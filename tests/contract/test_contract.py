@@ -10,6 +10,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from advmetric import (
@@ -23,7 +26,9 @@ from advmetric import (
     BalancedPairs,
     FlatGeo,
     Mahalanobis,
+    NeighborAML,
     NeighborPairs,
+    PairAML,
     RandomPairs,
     load_dataset,
 )
@@ -607,3 +612,19 @@ def test_the_input_is_never_changed(learner, vehicle):
     X.setflags(write=False)
     learner.fit(X, y).transform(X)
     np.testing.assert_array_equal(X, vehicle.X)
+
+
+@pytest.mark.parametrize("learner", [GMML, AML, PairAML, NeighborAML])
+@pytest.mark.parametrize("more", ["constant", "copy"])
+def test_no_component_is_spent_on_a_feature_that_tells_nothing_new(learner, more):
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 4
+    X = StandardScaler().fit_transform(rng.normal(size=(200, 2)) + np.column_stack([20 * (y % 2), 4 * (y // 2)]))
+    wider = np.column_stack([X, np.zeros(200) if more == "constant" else X[:, 0]])
+    fewer, components = (learner(n_components=2).fit(points, y).components_ for points in (X, wider))
+    assert np.linalg.matrix_rank(components @ wider.T, tol=1e-3 * np.linalg.norm(components @ wider.T)) == 2
+    scores = [
+        cross_val_score(KNeighborsClassifier(5), points @ L.T, y, cv=5).mean()
+        for points, L in ((X, fewer), (wider, components))
+    ]
+    assert scores[1] > scores[0] - 0.02

@@ -83,8 +83,8 @@ def test_pairs_of_one_kind_that_are_all_duplicates_take_the_scale_of_the_other(s
 
 def test_the_leading_subspace_is_spanned_by_the_top_generalised_eigenvectors(scatter):
     moments = Moments.regularised(scatter)
-    found = moments.leading(2)
-    _, vectors = eigh(moments.B, moments.A)
+    found = moments.leading(2, scatter)
+    _, vectors = eigh(scatter.B, moments.A)
     assert np.max(subspace_angles(found.Q, vectors[:, -2:])) < 1e-7
     np.testing.assert_allclose(found.Q.T @ found.Q, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(found.A, found.Q.T @ moments.A @ found.Q, atol=1e-12)
@@ -95,8 +95,8 @@ def test_the_leading_subspace_is_spanned_by_the_top_generalised_eigenvectors(sca
 
 def test_the_full_space_is_left_alone(scatter):
     moments = Moments.regularised(scatter)
-    assert moments.leading(None) is moments
-    assert moments.leading(6) is moments
+    assert moments.leading(None, scatter) is moments
+    assert moments.leading(6, scatter) is moments
     components = np.eye(6)
     assert moments.embed(components) is components
 
@@ -120,7 +120,7 @@ def test_singular_moments_are_refused_with_advice(scatter):
         with pytest.raises(ValueError, match=r"without any spread, and reg is too small.*use a larger reg"):
             moments.geodesic  # noqa: B018
     with pytest.raises(ValueError, match="use a larger reg"):
-        Moments(singular, scatter.B).leading(2)
+        Moments(singular, scatter.B).leading(2, scatter)
 
 
 def test_a_prior_is_returned_symmetric_and_the_identity_as_none():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from advmetric import methods
-from advmetric.learners.tuning import NeighborScorer, PairScorer, Search, best_params, expand_grid, make_folds
+from advmetric.learners.folds import make_folds
+from advmetric.learners.tuning import NeighborScorer, PairScorer, Search, best_params, expand_grid
 from advmetric.metric.knn import knn_predict
 from advmetric.pairs.data import LabelledPoints, Pairs
 
@@ -80,11 +81,3 @@ def test_pairs_are_scored_by_their_auc():
             return -pairs.labels.astype(float)
 
     assert PairScorer()(Metric(), pairs, pairs) == 1.0
-
-
-def test_small_classes_allow_fewer_folds_and_too_small_ones_none():
-    assert len(make_folds(LabelledPoints(np.eye(6), np.array([0, 0, 0, 1, 1, 1])), 5)) == 3
-    with pytest.raises(ValueError, match="at least two members"):
-        make_folds(LabelledPoints(np.eye(3), np.arange(3)), 5)
-    with pytest.raises(ValueError, match="two pairs of each kind"):
-        make_folds(Pairs(np.eye(3), np.array([0, 1]), np.array([1, 2]), np.array([1, -1])), 5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from advmetric.pairs.data import LabelledPoints, Pairs
-from advmetric.workflows.splits import folds_of, hold_out, subsample
+from advmetric.workflows.splits import folds_of, hold_out
 
 RNG = np.random.default_rng(0)
 
@@ -60,11 +60,3 @@ def test_folds_that_cannot_be_learned_from_are_left_out():
     pairs = Pairs(np.zeros((4, 1)), np.arange(4), np.arange(4), np.array([1, 1, 1, -1]))
     assert folds_of(pairs, 5, 0) == []
     assert folds_of(points([0, 0, 0, 1, 1, 1]), 3, 0, np.array([0, 0, 0, 1, 1, 1])) == []
-
-
-def test_a_sample_keeps_the_shares_of_the_classes():
-    y = np.repeat([0, 1], [900, 100])
-    rows = subsample(points(y), 200, 0)
-    assert np.bincount(y[rows]).tolist() == [180, 20]
-    assert len(set(rows)) == 200
-    assert subsample(points(y), 1000, 0) is None

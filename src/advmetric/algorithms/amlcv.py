@@ -12,21 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmetric.learners.base import IterativeLearner, MetricLearner
+from advmetric.learners.folds import Part, check_groups, draw_rows, seed_of, split_rows
 from advmetric.learners.moments import check_n_components
 from advmetric.learners.prior import prior_matrix
 from advmetric.learners.span import in_span
 from advmetric.learners.tuning import (
     Params,
-    Part,
     Scorer,
     Search,
     SteadyNeighborScorer,
     expand_grid,
-    make_folds,
+    join_searches,
     make_scorer,
     score_candidates,
     simplest_within_one_standard_error,
-    take_subset,
 )
 from advmetric.pairs.data import Samples
 from advmetric.utils.parameters import ANYTHING, Choice, Optional, Whole
@@ -80,8 +79,8 @@ class AMLCV(IterativeLearner):
     the highest share of right labels among the neighbours is the best one: this share varies less from fold to fold.
     Before the choice, the best candidate of each degree of simplicity (the best two of the discriminative losses) are
     compared on two further sets of folds.
-    With ``scoring``, ``alphas``, ``betas`` or ``ts`` given, the score decides alone. The choice is fitted again on all
-    data.
+    With ``scoring``, ``alphas``, ``betas`` or ``ts`` given, neither is done: the score on one set of folds decides. The
+    choice is fitted again on all data.
 
     Parameters
     ----------
@@ -180,10 +179,10 @@ class AMLCV(IterativeLearner):
 
     def _check_params(self) -> None:
         super()._check_params()
-        for loss in self._values("losses", ()):
+        for loss in self._values("losses", LOSSES):
             Choice(*LOSSES)("losses", loss)
         for candidate in self._geometric_candidates(1):
-            self._geometric(candidate)._check_params()
+            self._geometric(candidate, self.random_state)._check_params()
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> AMLCV:
         """Choose the loss and its parameters by cross-validation and learn the metric with them.
@@ -207,8 +206,7 @@ class AMLCV(IterativeLearner):
     def _values(self, name: str, default: Sequence[Any]) -> list[Any]:
         """Return the values to try for one parameter; a single value stands for itself."""
         given = getattr(self, name)
-        if given is None:
-            return list(default)
+        given = default if given is None else given
         one = isinstance(given, str) or not np.iterable(given) or (name == "priors" and getattr(given, "ndim", 1) == 2)
         values = [given] if one else list(given)
         if not values:
@@ -252,21 +250,21 @@ class AMLCV(IterativeLearner):
         grid["alpha"] = self._values("alphas", AML_GRID["alpha"])
         return expand_grid(grid)
 
-    def _geometric(self, params: Params) -> AML:
-        shared = ("pairs", "adversary", "average", "max_iter", "tol", "preprocessor", "random_state")
-        return AML(**params, **{name: getattr(self, name) for name in shared})
+    def _geometric(self, params: Params, seed: Any) -> AML:
+        shared = ("pairs", "adversary", "average", "max_iter", "tol", "preprocessor")
+        return AML(**params, **{name: getattr(self, name) for name in shared}, random_state=seed)
 
-    def _families(self, data: Samples) -> list[_Family]:
+    def _families(self, data: Samples, seed: Any) -> list[_Family]:
         d = data.X.shape[1]
         losses = ["geometric"] if self._only_geometric else self._values("losses", _DEFAULT_LOSSES[data.kind])
         families = []
         for loss in losses:
             if loss == "geometric":
-                families.append(_Family(loss, self._geometric({}), self._geometric_candidates(d)))
+                families.append(_Family(loss, self._geometric({}, seed), self._geometric_candidates(d)))
             elif loss == "euclidean":
                 families.append(_Family(loss, Euclidean(preprocessor=self.preprocessor), [{}]))
             else:
-                learner = self._discriminative(loss, data.kind)
+                learner = self._discriminative(loss, data.kind, seed)
                 wide = d > _FEATURES
                 settings = [{**params, **self._subspace(data.kind, d)} for params in settings_of(data.kind, loss, wide)]
                 if loss == "margin":
@@ -275,8 +273,8 @@ class AMLCV(IterativeLearner):
                 families.append(_Family(loss, learner, settings))
         return families
 
-    def _discriminative(self, loss: str, kind: str) -> MetricLearner:
-        shared = {"preprocessor": self.preprocessor, "random_state": self.random_state}
+    def _discriminative(self, loss: str, kind: str, seed: Any) -> MetricLearner:
+        shared = {"preprocessor": self.preprocessor, "random_state": seed}
         if loss == "pairs":
             return PairAML(**shared)
         if kind == "pairs":
@@ -291,10 +289,22 @@ class AMLCV(IterativeLearner):
             check_n_components(r, d)
         for prior in self._values("priors", ()):
             prior_matrix(prior, data, d)
-        families = self._families(data)
-        part, groups = take_subset(data, self.max_rows, extra.get("groups"), self.random_state)
+        seed = seed_of(
+            self.random_state
+        )  # a generator would give each candidate other pairs, and processes copies of it
+        families = self._families(data, seed)
+        groups, rows = extra.get("groups"), draw_rows(data.labels, self.max_rows, 0 if seed is None else seed)
+        groups = None if groups is None else check_groups(groups, len(data))
+        part = data if rows is None else data.take(rows)
         part = in_span(part) if self._turns_with_points else part
-        first = self._search(families, make_folds(part, self.cv, groups))
+
+        def parts(**options: Any) -> list[Part]:
+            folds = split_rows(data, self.cv, groups, among=rows, **options)
+            if rows is not None:
+                folds = [(np.searchsorted(rows, train), np.searchsorted(rows, test)) for train, test in folds]
+            return [(part.take(train), part.take(test)) for train, test in folds]
+
+        first = self._search(families, parts())
         entries = [(family, params) for family in families for params in family.candidates]
         levels = np.array([_SIMPLICITY[family.loss] for family, _ in entries])
         self.cv_results_ = first.results()
@@ -302,8 +312,8 @@ class AMLCV(IterativeLearner):
         if groups is None and isinstance(self.cv, Integral) and self._judges_neighbors(data):
             kept = _finalists(first.steady.mean(axis=0), levels)
             finalists = [replace(f, candidates=[entries[i][1] for i in kept if entries[i][0] is f]) for f in families]
-            parts = [fold for seed in range(_REPEATS) for fold in make_folds(part, self.cv, seed=seed)]
-            search = first.take(kept).extended(self._search(finalists, parts))
+            repeats = [fold for repeat in range(_REPEATS) for fold in parts(seed=repeat)]
+            search = first.take(kept).extended(self._search(finalists, repeats))
             self.cv_results_["repeated_test_score"] = np.full(len(entries), np.nan)
             self.cv_results_["repeated_test_score"][kept] = search.mean
         place = simplest_within_one_standard_error(search.scores, levels[kept], search.steady)
@@ -334,11 +344,13 @@ class AMLCV(IterativeLearner):
             )
             for family in learned
         ]
-        return _joined([family.loss for family in learned], searches, self._only_geometric)
+        return join_searches([family.loss for family in learned], searches, self._only_geometric)
 
     def _scorer(self, data: Samples, learner: MetricLearner) -> Scorer:
         k = self.n_neighbors
-        return SteadyNeighborScorer(k) if self._judges_neighbors(data) else make_scorer(data, learner, self.scoring, k)
+        if self._judges_neighbors(data):
+            return SteadyNeighborScorer(k)
+        return make_scorer(data, learner, self.scoring, k, self.classes_)
 
     def _judges_neighbors(self, data: Samples) -> bool:
         return data.kind == "points" and self.scoring is None and not self._only_geometric
@@ -366,20 +378,9 @@ def _finalists(steady: Vector, levels: NDArray[np.integer]) -> NDArray[np.intp]:
     return np.sort(np.concatenate([order[levels[order] == level][:n] for level, n in _FINALISTS.items()]))
 
 
-def _joined(losses: Sequence[str], searches: Sequence[Search], plain: bool) -> Search:
-    """Return one search over the candidates of all losses."""
-    names = list(dict.fromkeys(name for search in searches for params in search.candidates for name in params))
-    candidates = []
-    for loss, search in zip(losses, searches, strict=True):
-        for params in search.candidates:
-            row = {name: params.get(name) for name in names}
-            candidates.append(row if plain else {"loss": loss, **row})
-    return Search(
-        candidates,
-        np.concatenate([search.scores for search in searches], axis=1),
-        np.concatenate([search.n_iter for search in searches], axis=1),
-        np.concatenate([search.steady for search in searches], axis=1),
-    )
+def _check_n_jobs(name: str, value: Any) -> None:
+    if not (value is None or (isinstance(value, Integral) and value != 0)):
+        raise ValueError(f"{name} must be None or a whole number other than 0, got {value!r}.")
 
 
 def _check_scoring(name: str, value: Any) -> None:
@@ -388,7 +389,8 @@ def _check_scoring(name: str, value: Any) -> None:
 
 
 AMLCV._constraints = {
-    **dict.fromkeys(("losses", "alphas", "betas", "ts", "n_components", "regs", "priors", "cv", "n_jobs"), ANYTHING),
+    **dict.fromkeys(("losses", "alphas", "betas", "ts", "n_components", "regs", "priors", "cv"), ANYTHING),
+    "n_jobs": _check_n_jobs,
     "scoring": _check_scoring,
     "n_neighbors": Whole(1),
     "max_rows": Optional(Whole(2)),

@@ -22,7 +22,8 @@ from sklearn.utils.validation import has_fit_parameter
 from advmetric.algorithms.registry import Method
 from advmetric.datasets.verification import VerificationSet, load_verification
 from advmetric.features import cached, dense_sift, sift_pipeline
-from advmetric.learners.tuning import PairScorer, Part, best_params
+from advmetric.learners.folds import Part
+from advmetric.learners.tuning import PairScorer, best_params
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.pairs.data import LabelledPoints, Pairs, Samples
 from advmetric.utils.typing import Indices, Matrix

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from advmetric.learners.folds import draw_rows
 from advmetric.pairs.data import LabelledPoints, Pairs, Samples
 from advmetric.pairs.samplers import BalancedPairs
 from advmetric.utils.typing import Indices, Matrix
-from advmetric.workflows.splits import subsample
 
 __all__ = ["Scene", "make_scene"]
 
@@ -62,7 +62,7 @@ def make_scene(samples: Samples, held_out: Indices, most: int, seed: int) -> Sce
 
 
 def _of_points(samples: LabelledPoints, held_out: Indices, most: int, seed: int) -> Scene:
-    drawn = subsample(samples, most, seed)
+    drawn = draw_rows(samples.labels, most, seed)
     rows = np.arange(len(samples)) if drawn is None else drawn
     shown, out = samples.take(rows), np.isin(rows, held_out)
     left, right, kinds = _drawn_pairs(shown, np.flatnonzero(out), seed)

@@ -108,12 +108,17 @@ class Moments:
             A, B = scatter.n_similar * A, scatter.n_dissimilar * B
         return cls(A, B)
 
-    def leading(self, n_components: int | None) -> Moments:
-        """Restrict to the leading generalised eigenvectors of (B, A): where dissimilar pairs differ most."""
+    def leading(self, n_components: int | None, scatter: Scatter) -> Moments:
+        """Restrict to the leading generalised eigenvectors of (B, A), B without the prior: where dissimilar pairs
+        differ most.
+
+        With the prior, the ratio of B to A would be tr B/tr A in a direction in which no pair differs (a constant
+        feature, a copy of another one), more than in many that tell the pairs apart. Without it, it is 0.
+        """
         if n_components is None or n_components >= self.A.shape[0]:
             return self
         try:
-            vectors = leading_generalised(self.B, self.A, n_components)
+            vectors = leading_generalised(scatter.B, self.A, n_components)
         except np.linalg.LinAlgError as error:
             raise ValueError(_SINGULAR) from error
         xp = namespace(vectors)
@@ -221,7 +226,9 @@ class MomentLearner(IncrementalLearner):
         if span is not None:
             solved, components = self._learn_in(span)
         else:
-            moments = Moments.regularised(scatter_of(data), self.reg, prior, self.average, d).leading(self.n_components)
+            scatter = scatter_of(data)
+            moments = Moments.regularised(scatter, self.reg, prior, self.average, d)
+            moments = moments.leading(self.n_components, scatter)
             solved = self._solve(moments)
             components = moments.embed(solved.x)
         if len(solved.objective):
@@ -250,7 +257,7 @@ class MomentLearner(IncrementalLearner):
                 check_n_components(learner.n_components, d)
                 prior = prior_matrix(learner.prior, data, d)
                 moments = Moments.regularised(scatter, learner.reg, prior, learner.average, d)
-                moments, state, last = moments.leading(learner.n_components), None, here
+                moments, state, last = moments.leading(learner.n_components, scatter), None, here
             solved, state = learner._solve_from(moments, state)
             yield Mahalanobis(moments.embed(solved.x)), max(1, solved.n_iter)
 
@@ -275,7 +282,7 @@ class MomentLearner(IncrementalLearner):
         inside, outside = Moments(wide.A[:r, :r], wide.B[:r, :r]), Moments(wide.A[r:, r:], wide.B[r:, r:])
         wanted = min(d if self.n_components is None else self.n_components, span.d)
         if wanted <= r:
-            inside = inside.leading(wanted)
+            inside = inside.leading(wanted, span.scatter)
         solved = self._solve(inside)
         rows = span.lift(inside.embed(solved.x))
         if wanted <= r:

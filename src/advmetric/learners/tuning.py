@@ -6,17 +6,15 @@ Learners say how candidates share work: :meth:`MetricLearner._candidate_groups` 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, hash
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, roc_auc_score
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from advmetric.metric.knn import knn_judge, knn_predict
@@ -25,27 +23,25 @@ from advmetric.utils.progress import progress
 from advmetric.utils.threads import one_blas_thread
 from advmetric.utils.typing import Matrix
 
+from .folds import Part, make_folds
+
 __all__ = [
     "NeighborScorer",
     "PairScorer",
     "Params",
-    "Part",
     "Scorer",
     "Search",
     "SteadyNeighborScorer",
     "best_params",
     "expand_grid",
     "group_candidates",
-    "make_folds",
+    "join_searches",
     "make_scorer",
     "score_candidates",
     "simplest_within_one_standard_error",
-    "take_subset",
 ]
 
 Params = dict[str, Any]
-Part = tuple[Samples, Samples]
-"""Samples to learn from, and samples to judge on."""
 Scorer = Callable[[Any, Samples, Samples], float | tuple[float, float]]
 """(metric, learned from, judged on) ↦ score, the larger the better, perhaps with a second one that varies less."""
 
@@ -56,14 +52,17 @@ class NeighborScorer:
 
     n_neighbors: int = 5
     custom: Callable[..., float] | None = None
+    classes: NDArray[Any] | None = None
+    """For custom scorers: the labels that the codes of the classes stand for."""
 
     def __call__(self, metric: Any, learning: Samples, judging: Samples) -> float:
         learned, judged = metric.transform(learning.X), metric.transform(judging.X)
         k = min(self.n_neighbors, len(learned))
         if self.custom is None:
             return float(np.mean(knn_predict(learned, learning.labels, judged, k) == judging.labels))
-        classifier = KNeighborsClassifier(k, algorithm="brute").fit(learned, learning.labels)
-        return float(self.custom(classifier, judged, judging.labels))
+        assert self.classes is not None
+        classifier = KNeighborsClassifier(k, algorithm="brute").fit(learned, self.classes[learning.labels])
+        return float(self.custom(classifier, judged, self.classes[judging.labels]))
 
 
 @dataclass(frozen=True)
@@ -95,64 +94,12 @@ class PairScorer:
         return float(self.custom(fitted, judging, judging.labels))
 
 
-def make_scorer(data: Samples, learner: Any = None, scoring: Any = None, n_neighbors: int = 5) -> Scorer:
+def make_scorer(
+    data: Samples, learner: Any = None, scoring: Any = None, n_neighbors: int = 5, classes: Any = None
+) -> Scorer:
     """Return the scorer for labelled points (k-NN accuracy) or pairs (ROC AUC), or a custom one for either."""
     custom = get_scorer(scoring) if isinstance(scoring, str) else scoring
-    return PairScorer(custom, learner) if data.kind == "pairs" else NeighborScorer(n_neighbors, custom)
-
-
-def make_folds(data: Samples, cv: Any, groups: Any = None, seed: int | None = None) -> list[Part]:
-    """Return the parts of cross-validation, stratified by class or by kind of pair.
-
-    If cv is a number, small classes or few groups may allow fewer folds; with a seed, the samples are shuffled first.
-    """
-    y, by_number = data.labels, isinstance(cv, (int, np.integer))
-    if by_number:
-        sizes = np.unique(y, return_counts=True)[1]
-        pairs = data.kind == "pairs"
-        # On pairs, each fold needs both kinds; on points, a class must be left to learn from.
-        allowed = int(sizes.min() if pairs else sizes.max())
-        if allowed < 2:
-            raise ValueError(
-                "cross-validation needs at least two pairs of each kind."
-                if pairs
-                else "cross-validation needs a class in y with at least two members."
-            )
-        cv = min(int(cv), allowed)
-        if groups is not None:
-            n_groups = len(np.unique(groups))
-            if n_groups < 2:
-                raise ValueError("cross-validation needs at least two groups.")
-            cv = StratifiedGroupKFold(min(cv, n_groups))
-        elif seed is not None:
-            cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
-    splitter = check_cv(cv, y, classifier=True)
-    with warnings.catch_warnings():
-        if by_number:  # classes smaller than the number of folds are in order here
-            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        folds = list(splitter.split(np.zeros(len(y)), y, groups))
-    if by_number and data.kind == "points":
-        sizes_of = [np.unique(y[train], return_counts=True)[1] for train, _ in folds]
-        folds = [fold for fold, sizes in zip(folds, sizes_of, strict=True) if len(sizes) > 1 and sizes.max() > 1]
-        if not folds:
-            raise ValueError(
-                f"{len(y)} points in {len(np.unique(y))} classes are too few for cross-validation: no fold leaves two "
-                "classes and two points of one of them to learn from. Add points, or learn without a "
-                "search (AML instead of AMLCV, --no-tune in the shell)."
-            )
-    return [(data.take(train), data.take(test)) for train, test in folds]
-
-
-def take_subset(data: Samples, max_rows: int | None, groups: Any, random_state: Any) -> tuple[Samples, Any]:
-    """Return at most so many samples, with the same shares of the classes."""
-    if max_rows is None or len(data) <= max_rows:
-        return data, groups
-    sizes = np.unique(data.labels, return_counts=True)[1]
-    stratify = data.labels if sizes.min() > 1 and max_rows >= len(sizes) else None
-    seed = random_state if random_state is not None else 0
-    rows, _ = train_test_split(np.arange(len(data)), train_size=max_rows, stratify=stratify, random_state=seed)
-    rows = np.sort(rows)
-    return data.take(rows), None if groups is None else np.asarray(groups)[rows]
+    return PairScorer(custom, learner) if data.kind == "pairs" else NeighborScorer(n_neighbors, custom, classes)
 
 
 def expand_grid(grid: Mapping[str, Sequence[Any]], thin: int = 1) -> list[Params]:
@@ -173,8 +120,8 @@ def group_candidates(candidates: Sequence[Params], free: Sequence[str]) -> list[
     """
     groups: dict[str, list[int]] = {}
     for index, params in enumerate(candidates):
-        shared = sorted((name, repr(value)) for name, value in params.items() if name not in free)
-        groups.setdefault(repr(shared), []).append(index)
+        shared = {name: value for name, value in params.items() if name not in free}
+        groups.setdefault(hash(shared), []).append(index)
     return list(groups.values())
 
 
@@ -230,6 +177,22 @@ class Search:
         found["rank_test_score"] = (mean[None, :] > mean[:, None] + 1e-15).sum(axis=1) + 1
         found["n_iter"] = self.n_iter.mean(axis=0)
         return found
+
+
+def join_searches(losses: Sequence[str], searches: Sequence[Search], plain: bool) -> Search:
+    """Return one search over the candidates of all losses; ``plain`` leaves the names of the losses out."""
+    names = list(dict.fromkeys(name for search in searches for params in search.candidates for name in params))
+    candidates = []
+    for loss, search in zip(losses, searches, strict=True):
+        for params in search.candidates:
+            row = {name: params.get(name) for name in names}
+            candidates.append(row if plain else {"loss": loss, **row})
+    return Search(
+        candidates,
+        np.concatenate([search.scores for search in searches], axis=1),
+        np.concatenate([search.n_iter for search in searches], axis=1),
+        np.concatenate([search.steady for search in searches], axis=1),
+    )
 
 
 def simplest_within_one_standard_error(
@@ -326,7 +289,10 @@ def _score_group(
     n_iter: list[int] = []
     with one_blas_thread():  # more cores are for n_jobs: with two threads of BLAS a search took 1.5 to 5 times as long
         for metric, steps in _metrics(learner, candidates, learning):
-            scores.append(scorer(metric, learning, judging))
+            score = scorer(metric, learning, judging)
+            if not np.all(np.isfinite(score)):
+                raise ValueError(f"scoring returned {score}; a search compares finite scores only.")
+            scores.append(score)
             n_iter.append(steps)
     return scores, n_iter
 

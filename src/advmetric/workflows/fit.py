@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from advmetric.algorithms.registry import SEARCH, Method
 from advmetric.evaluation.scores import K
 from advmetric.io.preparation import Preparation
+from advmetric.learners.folds import draw_rows
 from advmetric.learners.tuning import NeighborScorer, PairScorer, best_params
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.metric.threshold import fit_probability
@@ -27,7 +28,7 @@ from advmetric.utils.warning import warn
 from .choice import choose_method
 from .judge import Judgement, judge, rulers_beside
 from .parameters import make_learner
-from .splits import folds_of, hold_out, subsample
+from .splits import folds_of, hold_out
 from .stages import Stage, stage
 
 __all__ = ["Fitted", "calibrate", "check_classes", "fit_samples", "learn", "tune"]
@@ -183,7 +184,7 @@ def tune(
     n = int(np.prod([len(values) for values in free.values()]))
     if n == 1:
         return fixed, "nothing to tune"
-    drawn = subsample(samples, TUNED, seed)
+    drawn = draw_rows(samples.labels, TUNED, seed)
     if drawn is not None:
         samples, groups = samples.take(drawn), None if groups is None else groups[drawn]
     folds = folds_of(samples, FOLDS, seed, groups)

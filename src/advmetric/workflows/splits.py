@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, train_test_split
 
+from advmetric.learners.folds import is_usable
 from advmetric.pairs.data import Samples
 from advmetric.utils.typing import Indices
 
-__all__ = ["folds_of", "hold_out", "subsample"]
+__all__ = ["folds_of", "hold_out"]
 
 Part = tuple[Indices, Indices]
 
@@ -75,22 +76,4 @@ def folds_of(samples: Samples, most: int, seed: int, groups: NDArray | None = No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of classes smaller than the number of folds: they may be
         found = list(_split(kind(count, shuffle=True, random_state=seed), y, groups))
-    return [(train, test) for train, test in found if _usable(y[train], y[test], pairs)]
-
-
-def _usable(learned: NDArray[np.integer], judged: NDArray[np.integer], pairs: bool) -> bool:
-    sizes = np.unique(learned, return_counts=True)[1]
-    if pairs:
-        return len(sizes) == 2 and len(np.unique(judged)) == 2
-    return len(judged) > 0 and len(sizes) > 1 and int(sizes.max()) > 1
-
-
-def subsample(samples: Samples, most: int, seed: int) -> Indices | None:
-    """Return the rows of a stratified random sample, in order; None if there are no more than ``most``."""
-    n = len(samples)
-    if n <= most:
-        return None
-    y = samples.labels
-    stratified = np.unique(y, return_counts=True)[1].min() >= 2 and most >= 2 * len(np.unique(y))
-    rows, _ = train_test_split(np.arange(n), train_size=most, stratify=y if stratified else None, random_state=seed)
-    return np.sort(rows)
+    return [(train, test) for train, test in found if is_usable(y[train], y[test], pairs)]

@@ -183,7 +183,7 @@ def starting_metric(
         n_components = None if moments.Q is None else moments.Q.shape[1]
     elif n_components is not None and n_components <= r:
         principal = subspace == "principal"
-        moments = moments.principal(n_components, pairs) if principal else moments.leading(n_components)
+        moments = (moments.principal if principal else moments.leading)(n_components, pairs)
     if n_components is not None and n_components <= r:
         beyond = 0
     geodesic = moments.geodesic

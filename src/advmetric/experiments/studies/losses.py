@@ -30,13 +30,12 @@ from advmetric.experiments.protocol import K, contenders, knn_error, split_of
 from advmetric.experiments.report.comparison import ENOUGH, LEVEL
 from advmetric.experiments.report.content import Cell, Paragraph, Table, mean_and_sd
 from advmetric.experiments.verification_protocol import PATCHES, features, learn, pairs_of, tuning_parts
+from advmetric.learners.folds import Part, make_folds
 from advmetric.learners.tuning import (
     NeighborScorer,
     PairScorer,
     Params,
-    Part,
     Scorer,
-    make_folds,
     score_candidates,
     simplest_within_one_standard_error,
 )
