@@ -289,9 +289,7 @@ class AMLCV(IterativeLearner):
             check_n_components(r, d)
         for prior in self._values("priors", ()):
             prior_matrix(prior, data, d)
-        seed = seed_of(
-            self.random_state
-        )  # a generator would give each candidate other pairs, and processes copies of it
+        seed = seed_of(self.random_state)
         families = self._families(data, seed)
         groups, rows = extra.get("groups"), draw_rows(data.labels, self.max_rows, 0 if seed is None else seed)
         groups = None if groups is None else check_groups(groups, len(data))
