@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
+from sklearn.base import clone
 
+from advmetric import NeighborAML, PairAML
 from advmetric.algorithms.discriminative.adversary import AdversarialFrame, contracted, expanded
 from advmetric.algorithms.discriminative.losses import LogisticPairs, LogisticTriplets
 from advmetric.algorithms.discriminative.pair_problem import pair_problem
@@ -144,22 +146,43 @@ def test_the_objective_is_jointly_convex_in_the_metric_and_the_threshold():
         assert F(0.5 * (P + Q), 0.5 * (p + q)) <= 0.5 * (F(P, p) + F(Q, q)) + 1e-10
 
 
-def test_fewer_rows_than_features_give_the_solution_of_the_whole_space():
+@pytest.mark.parametrize("n", [6, 40], ids=["fewer rows than features", "collinear features"])
+def test_directions_in_which_no_pair_differs_keep_the_start_and_do_not_count(n):
     rng = np.random.default_rng(0)
-    V, y = rng.normal(size=(6, 9)), np.array([1, -1, 1, -1, -1, 1])
+    V = rng.normal(size=(n, 6)) @ rng.normal(size=(6, 9))
+    y = np.where(np.arange(n) % 2, 1, -1)
     problem, divisor = pair_problem(Pairs.from_differences(V, y), LogisticPairs(), **SETTINGS)
     assert problem.start.Z.shape[1] == 6
     solution = solve(problem, np.eye(6), tol=1e-10, max_iter=1000)
     components = problem.start.components(solution.x[0], divisor)
-    # The same with the span switched off: an identity as prior array.
-    whole, divisor = pair_problem(Pairs.from_differences(V, y), LogisticPairs(), **SETTINGS | {"prior": np.eye(9)})
-    assert whole.start.Z.shape[1] == 9
-    direct = solve(whole, np.eye(9), tol=1e-10, max_iter=1000)
-    expected = whole.start.components(direct.x[0], divisor)
-    M, M_expected = components.T @ components, expected.T @ expected
-    np.testing.assert_allclose(M, M_expected, atol=1e-6 * np.abs(M_expected).max())
+    # The same in coordinates of the span, where the prior of nine features has six ninths of the strength.
+    Q = np.linalg.svd(V)[2][:6].T
+    inside = SETTINGS | {"reg": SETTINGS["reg"] * 6 / 9, "prior": np.eye(6)}
+    known, size = pair_problem(Pairs.from_differences(V @ Q, y), LogisticPairs(), **inside)
+    direct = solve(known, np.eye(6), tol=1e-10, max_iter=1000)
+    expected = known.start.components(direct.x[0], size)
+    M, within = components.T @ components, expected.T @ expected
+    np.testing.assert_allclose(Q.T @ M @ Q, within, atol=1e-6 * np.abs(within).max())
     assert solution.objective[-1] == pytest.approx(direct.objective[-1], rel=1e-9)
     assert solution.x[1] == pytest.approx(direct.x[1], rel=1e-6)
+    # Outside, the start, in the unit in which the median of d² under M₀ is 1.
+    start = geometric_start(V, y, SETTINGS["t"], SETTINGS["reg"])[0]
+    outside = np.eye(9) - Q @ Q.T
+    np.testing.assert_allclose(outside @ M @ outside, outside @ start @ outside, atol=1e-6 * np.abs(start).max())
+
+
+@pytest.mark.parametrize(
+    "learner", [PairAML(pairs=300, random_state=0), NeighborAML(), NeighborAML(loss="radius")], ids=repr
+)
+def test_a_constant_feature_changes_nothing(learner):
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = (rng.normal(size=(90, 4)) + rng.normal(size=(3, 4))[y]) * [3.0, 1.0, 0.5, 0.2]
+    # Of four features out of five, the prior has four fifths of the strength.
+    alone = clone(learner).set_params(reg=0.8e-3).fit(X, y).get_mahalanobis_matrix()
+    beside = clone(learner).fit(np.column_stack([X, np.full(90, 7.0)]), y).get_mahalanobis_matrix()
+    np.testing.assert_allclose(beside[:4, :4], alone, atol=1e-6 * np.abs(alone).max())
+    np.testing.assert_allclose(beside[4, :4], 0.0, atol=1e-9 * np.abs(alone).max())
 
 
 def test_rows_in_their_span_have_the_same_products():

@@ -56,9 +56,10 @@ class NeighborAML(Gatherer, IterativeLearner):
     ρ_ijl is the length of the smallest move of point i after which l is as near as j (negative where l is nearer), and
     u is ``radius`` times the mean size of ρ under M₀; N(d̃²) has d̃² in the numerator of ρ only.
 
-    d̃ is what an adversary makes of the distances who may move a difference v by δ at the price c‖δ‖², c = β tr(M₀)/d:
+    d̃ is what an adversary makes of the distances who may move a difference v by δ at the price c‖δ‖², c = β tr(M₀)/r:
     with K = I + M/c, d̃² = vᵀMKv within a class and vᵀMK⁻¹v between classes. G_t(M) = tr(MA_t) + tr(M⁻¹B_t) is the
-    geometric mean loss over all pairs of points, whose minimiser M₀ = A⁻¹ #_t B is GMML's metric and the start.
+    geometric mean loss over all pairs of points, whose minimiser M₀ = A⁻¹ #_t B is GMML's metric and the start. All
+    traces are over the r directions in which points differ; in others (constant features) M stays M₀.
     Candidates are found under the current metric and refreshed ``n_refresh`` times. Between refreshes F never rises,
     and with the margin loss it is convex in M.
 

@@ -52,10 +52,10 @@ class PairAML(Gatherer, IterativeLearner):
         F(M, b) = 1/(1+α) Σ_i w_i [ℓ(y_i(d_i² - b)) + α ℓ(y_i(d̃_i² - b))] + γ (G_t(M)/G_t(M₀) - 1),
 
     where ℓ(z) = log(1 + eᶻ), d_i² = v_iᵀMv_i is the squared distance of pair i, w_i gives each kind of pair half of the
-    weight, and d̃_i is what an adversary makes of it who may move v by δ at the price c‖δ‖², c = β tr(M₀)/d: with
+    weight, and d̃_i is what an adversary makes of it who may move v by δ at the price c‖δ‖², c = β tr(M₀)/r: with
     K = I + M/c, d̃² = vᵀMKv for similar and vᵀMK⁻¹v for dissimilar pairs. G_t(M) = tr(MA_t) + tr(M⁻¹B_t) is the
-    geometric mean loss, whose minimiser M₀ = A⁻¹ #_t B is GMML's metric. F is jointly convex in (M, b): there is one
-    optimum.
+    geometric mean loss, whose minimiser M₀ = A⁻¹ #_t B is GMML's metric. All traces are over the r directions in which
+    pairs differ; in others (constant features) M stays M₀. F is jointly convex in (M, b): there is one optimum.
 
     For triplets (a, p, n) the loss is the mean of ℓ(d²(a, p) - d²(a, n)), without b; it is convex, too.
 

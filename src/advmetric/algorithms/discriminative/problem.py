@@ -36,7 +36,7 @@ class Problem:
     alpha, beta, gamma : float
         Weight of the adversarial distances, price of a move, weight of the geometric mean loss.
     across : PairGraph, optional
-        Pairs of which the loss also sees ‖M(x_j - x_l)‖² (:class:`.losses.Radius`), in units of tr(M₀)/d.
+        Pairs of which the loss also sees ‖M(x_j - x_l)‖² (:class:`.losses.Radius`), in units of tr(M₀)/p.
     """
 
     start: Whitened

@@ -20,7 +20,7 @@ from scipy.linalg import qr
 
 from advmetric.learners.moments import Moments
 from advmetric.linalg.span import complement
-from advmetric.linalg.spd import with_signs
+from advmetric.linalg.spd import symmetrize, with_signs
 from advmetric.pairs.data import Scatter
 from advmetric.utils.parameters import Choice, Optional, Whole
 from advmetric.utils.typing import Matrix, Vector
@@ -34,6 +34,7 @@ SUBSPACES = ("discriminant", "principal")
 _MOST_DIRECTIONS, _VARIANCE = 150, 0.9
 """With more directions, those in which points differ least are left out by default, up to a tenth of the variance: what
 is learned there is noise."""
+_UNSEEN = 1e-9
 _MOST_DENSE = 4000
 """Maximum number of features with a full (d, d) factor (128 MB); above, directions without data are left out."""
 
@@ -55,9 +56,9 @@ class Whitened:
     tau: Vector
     """(p,): diagonal of T."""
     mean_loss: float
-    """G_t(M₀), over all d directions."""
+    """G_t(M₀)."""
     C: Matrix
-    """(p, p): RRᵀ/c for β = 1, that is c = tr(M₀)/d; the price matrix of the adversary."""
+    """(p, p): RRᵀ/c for β = 1, that is c = tr(M₀)/p; the price matrix of the adversary."""
     R: Matrix
     """(p, d): L @ R are components in the coordinates of the rows."""
     outside: float
@@ -166,17 +167,20 @@ def starting_metric(
 
     Also return the map (r, p) from the rows to whitened coordinates.
     """
+    columns = len(seen.A) if basis is None else len(basis)
+    Q = _seen_directions(seen, reg / d) if prior is None else None
+    if Q is not None:
+        seen = Scatter(symmetrize(Q.T @ seen.A @ Q), symmetrize(Q.T @ seen.B @ Q), seen.n_similar, seen.n_dissimilar)
+        basis = Q if basis is None else basis @ Q
     r, pairs = len(seen.A), seen
-    columns = r if basis is None else len(basis)
     if r < d:
         # One more direction, in which no pair differs, stands for all of those.
         A, B = (np.pad(matrix, (0, 1)) for matrix in (seen.A, seen.B))
         seen = Scatter(A, B, seen.n_similar, seen.n_dissimilar)
-    moments = Moments.regularised(seen, reg, prior, n_features=d)
-    sigma_outside, outside, beyond = 0.0, 0.0, d - r
-    if beyond:
+    moments, outside = Moments.regularised(seen, reg, prior, n_features=d), 0.0
+    if r < d:
         a, b = float(moments.A[r, r]), float(moments.B[r, r])
-        sigma_outside, outside = a * b, (a * b) ** t / a if a > 0.0 else 0.0
+        outside = (a * b) ** t / a if a > 0.0 else 0.0
         moments = Moments(moments.A[:r, :r], moments.B[:r, :r])
     if isinstance(n_components, str):
         moments = moments.principal(_MOST_DIRECTIONS, pairs, _VARIANCE)
@@ -184,22 +188,31 @@ def starting_metric(
     elif n_components is not None and n_components <= r:
         principal = subspace == "principal"
         moments = (moments.principal if principal else moments.leading)(n_components, pairs)
-    if n_components is not None and n_components <= r:
-        beyond = 0
     geodesic = moments.geodesic
     R = geodesic.factor(t).T
-    power = min(t, 1.0 - t)
-    tau = np.exp(power * geodesic.log_sigma)
+    tau = np.exp(min(t, 1.0 - t) * geodesic.log_sigma)
     C = R @ R.T
-    C *= (len(R) + beyond) / (float(np.trace(C)) + beyond * outside)
+    C *= len(R) / float(np.trace(C))
     inside = R if moments.Q is None else R @ moments.Q.T
     return Whitened(
         np.empty((0, len(R))),
         tau,
-        2.0 * (float(tau.sum()) + beyond * sigma_outside**power),
+        2.0 * float(tau.sum()),
         C,
         inside if basis is None else inside @ basis.T,
         outside,
         basis,
         min(n_components or d, columns),
-    ), inside.T
+    ), (inside if Q is None else inside @ Q.T).T
+
+
+def _seen_directions(scatter: Scatter, share: float) -> Matrix | None:
+    """Orthonormal basis (r, s) of the directions in which pairs differ, or None where these are all, or none.
+
+    In the others (constant features, sums of other features) the prior alone would make M₀ large, and with it the price
+    of the adversary's moves. A direction counts as seen unless the prior, ``share`` of the trace, outweighs it by 10⁹.
+    """
+    values, vectors = np.linalg.eigh(symmetrize(scatter.A + scatter.B))
+    least = max(_UNSEEN * share * values.sum(), len(values) * np.finfo(float).eps * values[-1])
+    count = int(np.sum(values > least))
+    return vectors[:, -count:] if share > 0.0 and 0 < count < len(values) else None
