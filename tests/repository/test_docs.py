@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from advmetric import load_dataset
 
@@ -44,3 +47,12 @@ def test_every_link_of_the_readme_leads_somewhere(link):
 def test_the_paper_miscounts_letters_and_vehicle():
     assert len(load_dataset("letters").target_names) == 26
     assert len(load_dataset("vehicle").X) == 846
+
+
+def test_pictures_show_the_numbers_of_the_records(monkeypatch):
+    """If this fails: python tools/readme_figure.py."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    figure = import_module("readme_figure")
+    for name in figure.PICTURES:
+        with Image.open(figure.FOLDER / name) as picture:
+            assert json.loads(picture.text["Description"]) == figure.percentages(), name
