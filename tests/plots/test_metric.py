@@ -94,7 +94,7 @@ def test_of_many_candidates_the_best_and_the_chosen_have_rows(ax):
 
 
 def test_the_label_of_the_colours_names_few_parameters(ax):
-    params = [{name: i for name in "abcdefg"} for i in range(2)]
+    params = [dict.fromkeys("abcdefg", i) for i in range(2)]
     results = {"params": params, "mean_test_score": np.array([0.5, 0.6]), "std_test_score": np.zeros(2)}
     plots.plot_cv_results(results, params=["a", "b"], ax=ax)
     assert ax.figure.axes[-1].get_ylabel() == "mean test score, best over 5 others"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.algorithms.registry import Method
 from advmetric.cli import options
 from advmetric.cli.output import new_output, show_json
 from advmetric.io.contents import PairFile, PointFile, Reading
