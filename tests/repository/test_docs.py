@@ -14,7 +14,8 @@ from advmetric import load_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTES = (ROOT / "docs" / "paper-notes.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "docs" / "paper-notes.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+"""What is read on GitHub; docs/index.md is for the site."""
 TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 
 
@@ -34,14 +35,28 @@ def test_every_file_and_name_in_the_equation_table_exists():
             assert f"def {name}(" in source, f"{name} is not in {files}"
 
 
+def links_of(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.findall(r"\]\(((?!https?:)[^)]+)\)", text)
+
+
 @pytest.mark.parametrize(
-    "link", re.findall(r"\]\(((?!https?:)[^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    ("page", "link"),
+    [(page, link) for page in PAGES for link in links_of(page)],
+    ids=lambda value: getattr(value, "stem", value),
 )
-def test_every_link_of_the_readme_leads_somewhere(link):
-    page, _, heading = link.partition("#")
-    assert (ROOT / page).exists()
-    headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE) if heading else []
-    assert heading in ["", *(title.lower().replace(" ", "-") for title in headings)]
+def test_every_link_leads_somewhere_without_the_site(page, link):
+    name, _, heading = link.partition("#")
+    target = page.parent / name if name else page
+    assert target.exists()
+    headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE) if heading else []
+    slugs = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings]
+    assert heading in ["", *slugs]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_read_without_the_site_have_no_directives(page):
+    assert re.findall(r"^[`:]{3,}\{.*|\{\w+\}`.*?`", page.read_text(encoding="utf-8"), re.MULTILINE) == []
 
 
 def test_the_paper_miscounts_letters_and_vehicle():
