@@ -69,6 +69,12 @@ const traces = document.getElementById(arguments[0])._fullData;
 return traces.reduce((sum, trace) => sum + (trace.selectedpoints ?? []).length, 0) === arguments[1];
 """
 BOX = "const b = document.getElementById('before').getBoundingClientRect(); return [b.left, b.top, b.width, b.height]"
+CUT = """
+return [...document.querySelectorAll('.plot .xtitle, .plot .ytitle')].filter((title) => {
+  const text = title.getBoundingClientRect(), box = title.closest('.plot').getBoundingClientRect();
+  return text.left < box.left + 3 || text.right > box.right - 3 || text.bottom > box.bottom - 3;
+}).map((title) => title.textContent)
+"""
 PAPER = "return document.getElementById('roc')._fullLayout.paper_bgcolor"
 
 
@@ -240,6 +246,9 @@ def test_the_page_fits_the_width(page, width):
     assert page.run("return document.documentElement.scrollWidth") <= width
     columns = page.run("return getComputedStyle(document.querySelector('.two')).gridTemplateColumns.split(' ').length")
     assert columns == (2 if width == 1280 else 1)
+    page.wait("return document.getElementById('roc')._fullLayout.width < arguments[0] / arguments[1]", width, columns)
+    assert page.run("return document.querySelectorAll('.plot .xtitle').length") == 3
+    assert page.run(CUT) == []
 
 
 def test_dark_mode_changes_page_and_pictures(page):

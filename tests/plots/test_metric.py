@@ -66,6 +66,40 @@ def test_cv_results_of_amlcv_can_be_drawn(ax):
     assert np.nanmax(ax.images[0].get_array()) == pytest.approx(search.best_score_)
 
 
+@pytest.mark.parametrize("as_dict", [False, True])
+def test_candidates_that_are_no_grid_have_a_row_each(ax, as_dict):
+    X, y = load_wine(return_X_y=True)
+    losses = ("euclidean", "geometric", "radius")
+    search = AMLCV(losses=losses, cv=2, random_state=0).fit(StandardScaler().fit_transform(X), y)
+    plots.plot_cv_results(search.cv_results_ if as_dict else search, ax=ax)
+    scores = search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose([bar.lines[0].get_xdata()[0] for bar in ax.containers], np.sort(scores)[::-1])
+    labels = ax.get_yticklabels()
+    shown = [label.get_text() for label in labels]
+    assert len(set(shown)) == len(scores) == 11
+    assert {"euclidean", "radius", "geometric t=0.25 beta=0.1 alpha=10"} <= set(shown)
+    (marked,) = [label.get_text() for label in labels if label.get_fontweight() == "bold"]
+    assert marked.startswith("geometric" if as_dict else search.best_loss_)
+    ax.figure.canvas.draw()
+    assert min(label.get_window_extent().x0 for label in labels) >= 0
+
+
+def test_of_many_candidates_the_best_and_the_chosen_have_rows(ax):
+    scores = np.linspace(0.5, 0.9, 40)
+    results = {"params": [{"a": i, "b": -i} for i in range(40)], "mean_test_score": scores, "std_test_score": scores}
+    plots.plot_cv_results(type("Search", (), {"cv_results_": results, "best_index_": 3})(), ax=ax)
+    shown = [label.get_text() for label in ax.get_yticklabels()]
+    assert shown == [f"a={i} b={-i}" for i in (*range(39, 20, -1), 3)]
+    assert ax.get_xlabel().endswith("best 20 of 40")
+
+
+def test_the_label_of_the_colours_names_few_parameters(ax):
+    params = [dict.fromkeys("abcdefg", i) for i in range(2)]
+    results = {"params": params, "mean_test_score": np.array([0.5, 0.6]), "std_test_score": np.zeros(2)}
+    plots.plot_cv_results(results, params=["a", "b"], ax=ax)
+    assert ax.figure.axes[-1].get_ylabel() == "mean test score, best over 5 others"
+
+
 def test_spectrum_is_scaled_to_geometric_mean_one_and_sorted(ax):
     plots.plot_spectrum({"a": np.array([1.0, 100.0, 10.0])}, ax=ax)
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [10.0, 1.0, 0.1])

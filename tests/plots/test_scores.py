@@ -36,6 +36,8 @@ def test_errors_show_mean_and_trials(ax):
     plots.plot_errors(["a", "b"], [[0.1, 0.3], [0.2, 0.2]], ax=ax)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
     np.testing.assert_allclose(ax.collections[0].get_offsets()[:, 0], [0.1, 0.3])
+    low, high = ax.containers[0].lines[2][0].get_segments()[0][:, 0]
+    assert (low, high) == pytest.approx((0.2 - np.sqrt(0.02), 0.2 + np.sqrt(0.02)))
 
 
 def test_without_axes_the_current_ones_are_used(ax):
@@ -58,11 +60,11 @@ def test_roc_curves_carry_their_area_and_end_in_the_corners(ax):
 
 
 def test_bands_show_mean_and_one_standard_deviation(ax):
-    values = np.array([[1.0, 2.0], [3.0, 6.0]])
+    values = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
     plots.plot_bands([1.0, 10.0], {"a": values}, ax=ax, log=True)
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [2.0, 4.0])
     heights = ax.collections[0].get_paths()[0].vertices[:, 1]
-    assert (heights.min(), heights.max()) == (1.0, 6.0)
+    assert (heights.min(), heights.max()) == (1.0, 6.0)  # sd 1 and 2
     assert ax.get_xscale() == "log"
 
 

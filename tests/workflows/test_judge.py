@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from advmetric import Mahalanobis, load_dataset
 from advmetric.pairs.data import LabelledPoints
 from advmetric.workflows import judge as module
-from advmetric.workflows.judge import draw_queries, judge, rulers_beside
+from advmetric.workflows.judge import compare, draw_queries, judge, rulers_beside
 
 VEHICLE = load_dataset("vehicle")
 POINTS = LabelledPoints(VEHICLE.X, VEHICLE.y)
@@ -47,3 +47,24 @@ def test_leave_one_out_of_a_sample_is_leave_one_out_of_all(monkeypatch):
     assert found.scores["it"]["error"] == pytest.approx(everything, abs=4 / 846)
     noise = LabelledPoints(np.random.default_rng(0).normal(size=(846, 3)), np.arange(846) % 2)
     assert judge({"it": Mahalanobis(np.eye(3))}, noise).scores["it"]["error"] > 0.3  # its own neighbour: far fewer
+
+
+@pytest.mark.parametrize(
+    ("key", "learned", "standardised", "raw", "rival", "said"),
+    [
+        ("error", 0.10, 0.30, 0.35, "standardised", "learning helps here"),
+        ("error", 0.10, 0.30, 0.12, "raw", "the difference may be chance"),
+        ("error", 0.12, 0.30, 0.10, "raw", "the difference may be chance"),
+        ("error", 0.25, 0.30, 0.10, "raw", "learning does not help here"),
+        ("error", 0.10, 0.10, 0.10, "standardised", "no difference"),
+        ("roc_auc", 0.90, 0.60, 0.70, "raw", "learning helps here"),
+        ("roc_auc", 0.90, 0.89, 0.70, "standardised", "the difference may be chance"),
+        ("roc_auc", 0.70, 0.60, 0.90, "raw", "learning does not help here"),
+    ],
+)
+def test_the_verdict_is_against_the_better_euclidean_distance_and_knows_chance(
+    key, learned, standardised, raw, rival, said
+):
+    numbers = {"GMML": learned, "Euclidean, standardised": standardised, "Euclidean, raw": raw}
+    found = compare({name: {key: value} for name, value in numbers.items()}, judged=170)
+    assert found == (f"Euclidean, {rival}", said)

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata, studentized_range, wilcoxon
 
-__all__ = ["average_ranks", "critical_difference", "holm", "p_values_against_best", "paired_p_value"]
+__all__ = ["average_ranks", "critical_difference", "holm", "p_values_against_best", "paired_p_value", "spread"]
+
+
+def spread(values: ArrayLike) -> Any:
+    """Return the standard deviation over the first axis, with n - 1 in the denominator; 0 of a single value.
+
+    >>> round(float(spread([1.0, 3.0])), 3), float(spread([1.0]))
+    (1.414, 0.0)
+    """
+    array = np.asarray(values)
+    return array.std(axis=0, ddof=min(1, len(array) - 1))
 
 
 def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:

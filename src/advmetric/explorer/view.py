@@ -23,7 +23,7 @@ from advmetric.pairs.data import LabelledPoints, Pairs, Samples
 from advmetric.pairs.samplers import BalancedPairs
 from advmetric.utils.typing import Indices, Matrix, Vector
 from advmetric.workflows.fit import Fitted, fit_samples, learn
-from advmetric.workflows.judge import draw_queries
+from advmetric.workflows.judge import compare, draw_queries
 from advmetric.workflows.splits import hold_out
 from advmetric.workflows.stages import stage
 
@@ -148,31 +148,20 @@ def _pack(values: NDArray[np.floating]) -> str:
 
 def _answer(known: _Learned) -> str:
     """Say in a sentence what the learned distance is worth on held-out samples."""
-    scores = list(known.fitted.scores.values())
-    mine, plain = scores[0], scores[1]
-    beside = "the Euclidean distance" + (" of standardised features" if known.standardize else "")
+    scores = known.fitted.scores
     judged = known.fitted.sampled or known.fitted.test
+    rival, verdict = compare(scores, judged)
+    mine, plain = next(iter(scores.values())), scores[rival]
+    beside = f"the Euclidean distance of {rival.removeprefix('Euclidean, ')} features"
     if "error" in mine:
-        # The two verdicts on a row differ in at most a share of mine + plain of the rows.
-        noise = np.sqrt((mine["error"] + plain["error"]) / judged)
-        verdict = _verdict(plain["error"] - mine["error"], noise)
         return (
             f"On {judged} held-out rows, {K} nearest neighbours under the learned distance are wrong in "
             f"{100 * mine['error']:.1f} % of the cases, under {beside} in {100 * plain['error']:.1f} %: {verdict}."
         )
-    noise = np.sqrt(2.0 * mine["roc_auc"] * (1.0 - mine["roc_auc"]) / judged)
-    verdict = _verdict(mine["roc_auc"] - plain["roc_auc"], noise)
     return (
         f"On {judged} held-out pairs, a same pair is nearer than a different one in {100 * mine['roc_auc']:.1f} % of "
         f"the cases under the learned distance, in {100 * plain['roc_auc']:.1f} % under {beside}: {verdict}."
     )
-
-
-def _verdict(gain: float, noise: float) -> str:
-    """Say whether learning helps, or whether the gain is within about one standard error."""
-    if abs(gain) <= noise:
-        return "the difference may be chance" if gain else "no difference"
-    return "learning helps here" if gain > 0 else "learning does not help here"
 
 
 def _facts(known: _Learned, scene: Scene) -> list[str]:

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from advmetric.utils.typing import Vector
+
 from .axes import COLORS, axes_or_current
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_cv_results", "plot_metric", "plot_spectrum"]
+
+ROWS = 20
+"""Candidates that have a row of their own at most."""
 
 
 def plot_metric(
@@ -87,14 +92,15 @@ def plot_spectrum(spectra: Mapping[str, NDArray[np.floating]], *, ax: Axes | Non
 def plot_cv_results(
     search: Any, *, params: Sequence[str] | None = None, ax: Axes | None = None, title: str = ""
 ) -> Axes:
-    """Scores of a search by its parameters: a curve over one parameter, a picture over two.
+    """Scores of a search by its parameters: a curve over one, a picture over two, a row for each candidate otherwise.
 
     Parameters
     ----------
     search : fitted AMLCV or GridSearchCV, or a dict of the form of ``cv_results_``
     params : one or two names of parameters, optional
-        By default the two over whose values the best score varies most. Of the other parameters, the best values are
-        taken, and the axes say so.
+        Of the other parameters, the best values are taken, and the axes say so. By default the two over whose values
+        the best score varies most, if the candidates are all combinations of their values. If they are not, as those
+        of a default AMLCV, the best 20 have a row each, with ``std_test_score``.
 
     See Also
     --------
@@ -120,6 +126,10 @@ def plot_cv_results(
         if name not in values:
             raise ValueError(f"params has {name!r}, which the search does not vary; use {', '.join(varied)}.")
 
+    if not params and np.prod([len(values[name]) for name in varied]) > len(settings):
+        chosen = getattr(search, "best_index_", int(np.argmax(np.nan_to_num(scores, nan=-np.inf))))
+        return _plot_candidates(settings, scores, spread, chosen, ax, title)
+
     def best(*chosen: tuple[str, Any]) -> int:
         rows = [i for i, found in enumerate(settings) if all(found.get(name) == value for name, value in chosen)]
         return max(rows, key=lambda i: np.nan_to_num(scores[i], nan=-np.inf)) if rows else -1
@@ -127,7 +137,7 @@ def plot_cv_results(
     effect = {name: np.ptp([scores[best((name, value))] for value in values[name]]) for name in varied}
     axes = list(params or sorted(varied, key=lambda name: -effect[name])[:2])[:2]
     rest = [name for name in varied if name not in axes]
-    note = f"best over {', '.join(rest)}" if rest else ""
+    note = "" if not rest else f"best over {', '.join(rest) if len(rest) < 4 else f'{len(rest)} others'}"
     if len(axes) == 1:
         (name,) = axes
         rows, place = [best((name, value)) for value in values[name]], np.arange(len(values[name]))
@@ -146,6 +156,38 @@ def plot_cv_results(
     ax.figure.colorbar(image, ax=ax, label="mean test score" + (f", {note}" if note else ""))
     ax.set(title=title, xlabel=second, ylabel=first)
     return ax
+
+
+def _plot_candidates(
+    settings: list[dict[str, Any]], scores: Vector, spread: Vector, chosen: int, ax: Axes, title: str
+) -> Axes:
+    """Draw the best candidates as rows, the chosen one in another colour."""
+    order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
+    rows = order[:ROWS].tolist()
+    if chosen not in rows:
+        rows[-1] = chosen
+    for place, i in enumerate(rows):
+        color = COLORS[1] if i == chosen else COLORS[0]
+        ax.errorbar(scores[i], place, xerr=spread[i], marker="o", markersize=4, color=color, capsize=2)
+    ax.set_yticks(range(len(rows)), [_label(settings[i], settings) for i in rows], fontsize="small")
+    ax.get_yticklabels()[rows.index(chosen)].set(color=COLORS[1], fontweight="bold")
+    ax.invert_yaxis()
+    ax.grid(axis="x", alpha=0.4)
+    shown = f", best {len(rows)} of {len(order)}" if len(rows) < len(order) else ""
+    ax.set(title=title, xlabel=f"mean_test_score ± std_test_score{shown}")
+    figure = ax.figure.canvas.figure
+    if figure.get_layout_engine() is None:  # the labels are longer than the usual margin
+        figure.set_layout_engine("constrained")
+    return ax
+
+
+def _label(candidate: dict[str, Any], settings: list[dict[str, Any]]) -> str:
+    """Return the loss of a candidate, and its parameters that differ among those of this loss."""
+    loss = candidate.get("loss")
+    alike = [other for other in settings if other.get("loss") == loss]
+    varied = [name for name, value in candidate.items() if any(other.get(name) != value for other in alike)]
+    parts = [f"{name}={_brief(candidate[name])}" for name in varied]
+    return " ".join(parts if loss is None else [str(loss), *parts])
 
 
 def _ordered(values: set[Any]) -> list[Any]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from advmetric.evaluation.significance import spread
+
 from .axes import COLORS, axes_or_current
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def plot_roc(
 def plot_errors(
     names: Sequence[str], errors: Sequence[Sequence[float]], *, ax: Axes | None = None, title: str = "", **marks: Any
 ) -> Axes:
-    """Mean and standard deviation of each method's error, with every trial as a faint dot.
+    """Mean and standard deviation (n - 1) of each method's error, with every trial as a faint dot.
 
     See Also
     --------
@@ -109,7 +111,7 @@ def plot_errors(
     for i, (name, values) in enumerate(zip(names, errors, strict=True)):
         color = COLORS[i % len(COLORS)]
         ax.scatter(values, np.full(len(values), i), s=10, alpha=0.35, color=color, linewidths=0)
-        ax.errorbar(np.mean(values), i, xerr=np.std(values), fmt="o", color=color, capsize=3, label=name, **marks)
+        ax.errorbar(np.mean(values), i, xerr=spread(values), fmt="o", color=color, capsize=3, label=name, **marks)
     ax.set(title=title, yticks=range(len(names)), yticklabels=list(names), xlabel="5-NN error")
     ax.margins(y=0.3)
     ax.invert_yaxis()
@@ -124,7 +126,7 @@ def plot_bands(
     title: str = "",
     log: bool = False,
 ) -> Axes:
-    """Curves over x with a band of one standard deviation: each is an array (trials, len(x)).
+    """Curves over x with a band of one standard deviation (n - 1): each is an array (trials, len(x)).
 
     See Also
     --------
@@ -140,9 +142,9 @@ def plot_bands(
     """
     ax = axes_or_current(ax)
     for i, (name, values) in enumerate(curves.items()):
-        mean, spread, color = values.mean(axis=0), values.std(axis=0), COLORS[i % len(COLORS)]
+        mean, sd, color = values.mean(axis=0), spread(values), COLORS[i % len(COLORS)]
         ax.plot(x, mean, marker="o", markersize=3, color=color, label=name)
-        ax.fill_between(x, mean - spread, mean + spread, color=color, alpha=0.15, linewidth=0)
+        ax.fill_between(x, mean - sd, mean + sd, color=color, alpha=0.15, linewidth=0)
     if log:
         ax.set_xscale("log")
     ax.set(title=title)

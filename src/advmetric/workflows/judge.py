@@ -18,11 +18,12 @@ from advmetric.utils.typing import Indices, Matrix
 
 from .stages import stage
 
-__all__ = ["Judgement", "draw_queries", "judge", "rulers_beside"]
+__all__ = ["HELPS", "Judgement", "compare", "draw_queries", "judge", "rulers_beside"]
 
 DISTANCES = 200_000_000
 """Distances that are computed at most for one error, unless that would leave fewer than QUERIES points."""
 QUERIES = 1000
+HELPS = "learning helps here"
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,25 @@ def judge(
                 scores[name] = {"error": error}
             current.advance()
     return Judgement(scores, None if rows is None else len(rows))
+
+
+def compare(scores: Mapping[str, Mapping[str, Any]], judged: int) -> tuple[str, str]:
+    """Return the name of the best other distance, and in words what the first one is worth beside it.
+
+    A difference within about one standard error over the judged samples may be chance.
+    """
+    mine, *others = scores.values()
+    key, sign = ("error", -1.0) if "error" in mine else ("roc_auc", 1.0)
+    place = int(np.argmax([sign * other[key] for other in others]))
+    learned, plain = mine[key], others[place][key]
+    # Of points: the two verdicts on a row differ in at most a share of learned + plain of the rows.
+    variance = learned + plain if key == "error" else 2.0 * learned * (1.0 - learned)
+    gain = sign * (learned - plain)
+    if abs(gain) <= np.sqrt(variance / judged):
+        said = "the difference may be chance" if gain else "no difference"
+    else:
+        said = HELPS if gain > 0 else "learning does not help here"
+    return list(scores)[1 + place], said
 
 
 def _left_out(metric: Mahalanobis, X: Matrix, y: NDArray, rows: Indices | None) -> float:

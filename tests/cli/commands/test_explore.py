@@ -40,6 +40,16 @@ def test_a_table_with_labels(done, work):
     assert view["answer"] in out
 
 
+def test_fit_and_explore_give_the_same_verdict(done):
+    found = set()
+    for seed in range(4):
+        options = ("cars.csv", "--label", "class", *QUICK, "--seed", seed, "--force")
+        verdict = re.search(r" %: (.+)\.\n", done("explore", *options)).group(1)
+        assert (f": {verdict}.\n" in done("fit", *options)) == (verdict != "learning helps here")
+        found.add(verdict)
+    assert len(found) > 1
+
+
 def test_pairs(done, work):
     done("explore", "pairs.csv", "--pairs", "same", *QUICK, "--out", "p.html")
     assert view_of(work / "p.html")["kind"] == "pairs"

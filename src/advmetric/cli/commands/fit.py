@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.algorithms.registry import Method
 from advmetric.cli import options
 from advmetric.cli.output import new_output, show_json
 from advmetric.io.contents import PairFile, PointFile, Reading
@@ -18,6 +17,7 @@ from advmetric.io.samples import read_pairs, read_points
 from advmetric.io.sources import NPZ
 from advmetric.pairs.data import LabelledPoints, Samples
 from advmetric.workflows.fit import Fitted, check_classes, fit_samples
+from advmetric.workflows.judge import HELPS, compare
 from advmetric.workflows.parameters import parse_params
 from advmetric.workflows.stages import stage
 from advmetric.workflows.stream import check_streamable, fit_stream
@@ -159,7 +159,9 @@ def fit(
         of = f"a random sample of {result.sampled} of " if result.sampled else ""
         print(f"On {of}{result.test} held-out {kind} (fitted on the other {result.train}, seed {seed}):")
         show_scores(result.scores)
-        _admit(result.scores, chosen)
+        said = compare(result.scores, result.sampled or result.test)[1]
+        if chosen.name != "Euclidean" and said != HELPS:
+            print(f"No gain over the Euclidean distance is shown by these {kind}: {said}.")
     _tell_saved(target, result, kind, standardize)
 
 
@@ -179,18 +181,6 @@ def groups_of(data: Path, file: PointFile | PairFile, reading: Reading) -> NDArr
     if reading.group not in file.others:
         raise ValueError(f"{data} has no array {reading.group!r} with a group for each row.")
     return np.unique(file.others[reading.group].astype(str), return_inverse=True)[1]
-
-
-def _admit(scores: dict[str, Any], method: Method) -> None:
-    """Say so if the learned distance is no better than the best Euclidean one."""
-    others = [row for name, row in scores.items() if name != method.name]
-    mine = scores[method.name]
-    if method.name != "Euclidean" and (
-        mine["error"] >= min(row["error"] for row in others)
-        if "error" in mine
-        else mine["roc_auc"] <= max(row["roc_auc"] for row in others)
-    ):
-        print("No gain over the Euclidean distance on these rows.")
 
 
 def _tell_saved(target: Path, result: Fitted, things: str, scaled: bool) -> None:

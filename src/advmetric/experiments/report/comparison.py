@@ -18,6 +18,7 @@ from advmetric.evaluation.significance import (
     holm,
     p_values_against_best,
     paired_p_value,
+    spread,
 )
 from advmetric.experiments.engine.store import Record
 
@@ -81,12 +82,13 @@ class Comparison:
         return np.array([found[trial].result[key] for trial in self.trials(dataset) if trial in found], dtype=float)
 
     def mean(self, dataset: str, method: str) -> float:
+        """Return the mean error, rounded so that equal means compare as equal; NaN where there is none."""
         values = self.values(dataset, method)
-        return float(values.mean()) if len(values) else float("nan")
+        return round(float(values.mean()), 12) if len(values) else float("nan")
 
     def spread(self, dataset: str, method: str) -> float:
         values = self.values(dataset, method)
-        return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        return float(spread(values)) if len(values) else 0.0
 
     @cached_property
     def p_values(self) -> dict[tuple[str, str], float]:
@@ -98,9 +100,10 @@ class Comparison:
                 found.update({(dataset, m): p for m, p in p_values_against_best(errors).items()})
         return found
 
-    def best(self, dataset: str) -> str:
-        present = [m for m in self.methods if len(self.values(dataset, m))]
-        return min(present, key=lambda m: self.mean(dataset, m))
+    def best(self, dataset: str) -> list[str]:
+        """Return the methods with the lowest mean error: one, or several that are equal."""
+        means = {m: self.mean(dataset, m) for m in self.methods if len(self.values(dataset, m))}
+        return [m for m, mean in means.items() if mean == min(means.values())]
 
     @cached_property
     def rankable(self) -> list[str]:
@@ -178,7 +181,7 @@ class Comparison:
                     cells.append("--")
                     continue
                 cell = f"{self.mean(d, m):.3f} \\pm {self.spread(d, m):.3f}".replace("0.", ".")
-                cell = f"\\mathbf{{{cell}}}" if m == self.best(d) else cell
+                cell = f"\\mathbf{{{cell}}}" if m in self.best(d) else cell
                 mark = "^{\\dagger}" if self.p_values[d, m] < LEVEL else ""
                 cells.append(f"${cell}{mark}$")
             lines.append(" & ".join([_tex(m), *cells]) + " \\\\")
@@ -190,9 +193,11 @@ class Comparison:
         if not {"AML", "Euclidean"} <= set(names):
             return ""
         errors = {m: float(np.mean([self.mean(d, m) for d in self.complete])) for m in names}
-        best, plain = names[int(np.argmin(ranks))], errors["Euclidean"]
+        best = min(zip(ranks, errors.values(), names, strict=True))[2]
+        lowest, plain = min(names, key=lambda m: (errors[m], m != best)), errors["Euclidean"]
         sets = "one set" if len(self.complete) == 1 else f"{len(self.complete)} sets"
-        mine = "" if best == "AML" else f", {100 * errors['AML']:.1f} % with the paper's AML"
+        others = "" if lowest == best else f", {100 * errors[lowest]:.1f} % with {lowest}, which errs least on average"
+        others += "" if "AML" in (best, lowest) else f", {100 * errors['AML']:.1f} % with the paper's AML"
         if best == "Euclidean" or errors[best] >= plain:
             return (
                 f"Learning the distance does not pay here: over {sets}, 5-NN errs in {100 * errors['AML']:.1f} % of "
@@ -201,7 +206,7 @@ class Comparison:
         pays = "pays" if all(len(self.trials(d)) >= ENOUGH for d in self.complete) else "seems to pay"
         return (
             f"Learning the distance {pays}: over {sets}, 5-NN errs in {100 * errors[best]:.1f} % of the cases with "
-            f"{best}, the best by average rank{mine}, and {100 * plain:.1f} % with the Euclidean distance."
+            f"{best}, the best by average rank{others}, and {100 * plain:.1f} % with the Euclidean distance."
         )
 
     def sentences(self) -> list[str]:
@@ -217,16 +222,18 @@ class Comparison:
             f"{difference:.1f} cannot be told apart (Nemenyi, 5 %)."
         )
         if "AML" in names:
-            first = [d for d in self.complete if self.best(d) == "AML"]
+            first = [d for d in self.complete if "AML" in self.best(d)]
+            equals = {d: [m for m in self.best(d) if m != "AML"] for d in first}
+            won = [f"{d}, equal with {' and '.join(same)}" if same else d for d, same in equals.items()]
             few = [d for d in self.complete if d not in first and len(self.trials(d)) < ENOUGH]
             told = [d for d in self.complete if d not in first and d not in few]
             close = [d for d in told if self.p_values[d, "AML"] >= LEVEL]
-            worse = [d for d in told if d not in close]
+            worse = [f"{d} ({self.best(d)[0]})" for d in told if d not in close]
             found.append(
                 f"AML has the lowest mean error on {len(first)} of {len(self.complete)} sets"
-                + (f" ({', '.join(first)})" if first else "")
+                + (f" ({'; '.join(won)})" if won else "")
                 + (f"; not significantly above the lowest on {', '.join(close)}" if close else "")
-                + (f"; significantly above it on {', '.join(f'{d} ({self.best(d)})' for d in worse)}" if worse else "")
+                + (f"; significantly above it on {', '.join(worse)}" if worse else "")
                 + (f"; too few splits to tell on {', '.join(few)}" if few else "")
                 + "."
             )

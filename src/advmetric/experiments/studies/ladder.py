@@ -10,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from advmetric.algorithms.amlcv import AMLCV
 from advmetric.algorithms.gmml import GMML
+from advmetric.evaluation.significance import spread
 from advmetric.experiments.engine.plan import Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section
@@ -95,8 +96,8 @@ def _figure(records: Sequence[Record], steps: Sequence[str], label: str) -> Figu
         for name, color in zip(_methods(records), (COLORS[1], COLORS[0], *COLORS[2:]), strict=False):
             found = [values_of(records, "error", dataset=dataset, method=f"{name} {step}") for step in steps]
             means = [v.mean() if len(v) else np.nan for v in found]
-            spread = [v.std() if len(v) else np.nan for v in found]
-            ax.errorbar(range(len(steps)), means, yerr=spread, marker="o", capsize=3, color=color, label=name)
+            deviations = [spread(v) if len(v) else np.nan for v in found]
+            ax.errorbar(range(len(steps)), means, yerr=deviations, marker="o", capsize=3, color=color, label=name)
         ax.set(title=dataset, xlabel=label, ylabel="5-NN error", xticks=range(len(steps)), xticklabels=list(steps))
         ax.legend(frameon=False)
     return figure

@@ -114,7 +114,7 @@ def section(records: Sequence[Record]) -> Section:
             values, paper = table.values(d, m), table.in_paper(d, m)
             below = f"{paper[0]:.3f} ± {paper[1]:.3f}" if paper else ""
             mark = "†" if len(values) and table.p_values[d, m] < LEVEL else ""
-            cells.append(Cell(mean_and_sd(values), bool(len(values)) and m == table.best(d), mark, below))
+            cells.append(Cell(mean_and_sd(values), bool(len(values)) and m in table.best(d), mark, below))
         rows.append([*cells, f"{ranks[names.index(m)]:.1f}" if m in names else "–"])
     blocks: list[Any] = [
         Paragraph(_explanation(table, settings)),

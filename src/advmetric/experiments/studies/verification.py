@@ -16,7 +16,7 @@ import numpy as np
 from advmetric.algorithms.registry import SEARCH, Method
 from advmetric.datasets.verification import load_verification
 from advmetric.evaluation.roc import RATES, roc_measures
-from advmetric.evaluation.significance import p_values_against_best
+from advmetric.evaluation.significance import p_values_against_best, spread
 from advmetric.experiments.engine.plan import PROFILES, Plan
 from advmetric.experiments.engine.store import Record, Task
 from advmetric.experiments.engine.study import Section, Study
@@ -217,7 +217,7 @@ def _figure(records: Sequence[Record]) -> Figure:
             label = f"{name} {auc[name]:.3f}"
             ax.plot(RATES, curves.mean(axis=0), color=color, linewidth=1.8 if wide else 0.9, label=label)
             if wide and len(curves) > 1:
-                low, high = (curves.mean(axis=0) + sign * curves.std(axis=0) for sign in (-1, 1))
+                low, high = (curves.mean(axis=0) + sign * spread(curves) for sign in (-1, 1))
                 ax.fill_between(RATES, low, high, color=color, alpha=0.12, linewidth=0)
         ax.set(title=dataset, xlabel="false positives", ylabel="true positives", xlim=(0, 1), ylim=(0, 1.01))
         ax.legend(frameon=False, fontsize="x-small", loc="lower right")

@@ -18,12 +18,16 @@ const config = (...modes) => ({
 });
 
 function layout(extra) {
-  const axis = { gridcolor: color("line"), zerolinecolor: color("line"), linecolor: color("line"), automargin: true };
+  const axis = (own) => ({
+    gridcolor: color("line"), zerolinecolor: color("line"), linecolor: color("line"), automargin: true, ...own,
+    // Without a standoff the title is placed on the border, whatever the margin.
+    title: { standoff: 8, ...own?.title },
+  });
   return {
     paper_bgcolor: color("page"), plot_bgcolor: color("page"), font: { color: color("ink"), size: 12 },
     margin: { l: 45, r: 12, t: 34, b: 48 }, showlegend: false, hoverlabel: { namelength: -1 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: color("faint"), activecolor: color("accent") },
-    ...extra, xaxis: { ...axis, ...extra.xaxis }, yaxis: { ...axis, ...extra.yaxis },
+    ...extra, xaxis: axis(extra.xaxis), yaxis: axis(extra.yaxis),
   };
 }
 
