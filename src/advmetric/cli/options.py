@@ -97,7 +97,12 @@ Category = Annotated[
     typer.Option("--category", metavar="COLUMN", help="Numbers that are codes of categories; repeatable."),
 ]
 Missing = Annotated[
-    Literal["fill", "refuse"], typer.Option("--missing", help="What to do with missing values of features.")
+    Literal["fill", "refuse"],
+    typer.Option(
+        "--missing",
+        help="What to do with missing values of features: empty cells; among numbers also NA, N/A, NaN, null, None, "
+        "<NA>, ? and -.",
+    ),
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.  [default: CSV on stdout, as -]")

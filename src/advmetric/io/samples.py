@@ -192,7 +192,7 @@ def stacked(table: Table) -> Table:
     for name in names:
         a, b = (table.features[f"{side}_{name}"] for side in "ab")
         text = None if a.text is None and b.text is None else np.concatenate([a.as_text(), b.as_text()])
-        features[name] = Column(np.concatenate([a.numbers, b.numbers]), text)
+        features[name] = Column(np.concatenate([a.numbers, b.numbers]), text, a.rounded or b.rounded)
     return _Stacked(table.name, features, {}, table.first, table.line, table.decimal, len(table))
 
 

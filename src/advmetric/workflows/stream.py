@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from advmetric.algorithms.registry import Method, methods
 from advmetric.io.contents import PairFile, PointFile, Reading
-from advmetric.io.preparation import UnpreparedError, filled_note
+from advmetric.io.preparation import UnpreparedError
 from advmetric.io.streams import Parts, open_parts, survey_parts
 from advmetric.learners.incremental import IncrementalLearner
 from advmetric.learners.input import uses_all_pairs
@@ -88,9 +88,8 @@ def fit_stream(
     if survey is not None and preparation is not None:
         for sentence in survey.suspicions():
             warn(f"{data}: {sentence}")
-        for rule in preparation.rules:
-            if rule.name in survey.missing:
-                warn(filled_note(str(data), rule, survey.missing[rule.name]))
+        for sentence in survey.filled(str(data), preparation):
+            warn(sentence)
     whole = reduce(_merged, gathered)
     if isinstance(whole, PointStatistics):
         n, classes = int(whole.counts.sum()), len(whole.classes)

@@ -121,6 +121,25 @@ def test_categories_and_gaps_are_learned_saved_and_used(done, cli, name, chunked
     assert "leave-one-out" in done("evaluate", "gaps.metric.npz", name, "--label", "class")
 
 
+@pytest.mark.parametrize("name", ["med.csv", "med.parquet", "med.xlsx"])
+@pytest.mark.parametrize("options", [QUICK, (*QUICK, "--category", "med"), ("--method", "GMML", "--chunk-rows", 7)])
+def test_none_and_na_are_values_like_others_in_columns_of_text(done, cli, name, options):
+    frame = NUMBERS.assign(med=np.array(["None", "insulin", "NA"])[Y], dose=np.where(Y == 1, "?", "2.5"))
+    write = {"csv": frame.to_csv, "parquet": frame.to_parquet, "xlsx": frame.to_excel}[name[4:]]
+    write(name, index=False)
+    code, _, err = cli("fit", name, "--label", "class", *options)
+    assert code == 0, err
+    assert "column 'dose': 30 missing values are filled with 2.5, the mean" in err
+    assert "column 'med'" not in err
+    metric = Mahalanobis.load("med.metric.npz")
+    assert metric.feature_names == ("x", "z", "med=NA", "med=None", "med=insulin", "dose")
+    values = [f"0,0,{med},2.5" for med in ("NA", "None", "")]
+    code, out, err = cli("distance", "med.metric.npz", "--a", values[0], "--b", values[1])
+    assert float(out.split()[1]) > 0.1, err
+    assert err == ""
+    assert "'med': 1 missing value is filled" in cli("distance", "med.metric.npz", "--a", values[0], "--b", values[2])[2]
+
+
 def test_pairs_with_categories(done, cli):
     left, right = RNG.integers(90, size=(2, 200))
     sides = [
@@ -246,6 +265,7 @@ def test_columns_of_dates_and_names_are_called_by_their_name(refused, name):
         ('x,class\n1,a\n2,"b\n3,a\n4,b\n', ("--chunk-rows", 1), "line 3: a quote is not closed"),
         ("x,class\n1,a\n2,None\n3,\n", (), "row 3 (line 4), column 'class': the label is missing"),
         ("x,kind\n1,a\n", (), "no column 'class'. It has x, kind."),
+        ("x,class\n1,a\n2,a\nlow,b\n2,b\n", (), "'low' is not a number. Correct it, leave the column out with --drop"),
     ],
 )
 def test_messages_say_what_is_the_matter(refused, content, options, said):
