@@ -32,7 +32,7 @@ from advmetric.utils.errors import UsageError
 from advmetric.utils.typing import Vector
 from advmetric.utils.warning import warn
 
-from .fit import Fitted, check_classes
+from .fit import Fitted, check_classes, check_squares
 from .parameters import make_learner
 
 __all__ = ["check_streamable", "fit_stream"]
@@ -99,6 +99,7 @@ def fit_stream(
         counts = (whole.n_similar, whole.n_dissimilar)
         check_pair_labels(np.repeat([1, -1], np.sign(counts)), sum(map(bool, counts)))  # refuses what lacks a kind
         n, classes, judged = sum(counts), 2, len(whole.sample.labels)
+    check_squares(scale, names)
     metric = _learned(method, params, whole, scale, seed)
     if isinstance(whole, PairStatistics):
         metric = _calibrated(metric, method, params, gathered, scale, seed)
