@@ -59,7 +59,7 @@ class _Facts:
                 self.first_text = (shell, int(places[0]), column.text[places[0]])
                 self.sample = column.text[places[:20]].tolist()
             self.texts += len(places)
-        self.empty += np.count_nonzero(unread if column.text is None else column.text[unread] == "")
+        self.empty += int(np.sum(unread if column.text is None else column.text[unread] == ""))
         if (len(places) or count_levels) and len(self.levels) <= MAX_LEVELS:
             self.levels.update(value for value in column.as_text().tolist() if value)
             self.counted += len(column)

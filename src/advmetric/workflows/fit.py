@@ -152,9 +152,10 @@ def check_squares(squares: Vector, names: Sequence[str] | None) -> None:
     """Raise if sums of squares of features overflow: standard deviations would, and every learner needs them."""
     if not np.isfinite(squares).all():
         j = int(np.argmin(np.isfinite(squares)))
+        column = j if names is None else repr(names[j])
         raise ValueError(
-            f"the squares of the values of column {j if names is None else repr(names[j])} overflow. Rescale it (divide "
-            "it by a power of ten, say), or leave it out."
+            f"the squares of the values of column {column} overflow. Rescale it (divide it by a power of ten, say), or "
+            "leave it out."
         )
 
 

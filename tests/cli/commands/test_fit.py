@@ -133,11 +133,11 @@ def test_none_and_na_are_values_like_others_in_columns_of_text(done, cli, name, 
     assert "column 'med'" not in err
     metric = Mahalanobis.load("med.metric.npz")
     assert metric.feature_names == ("x", "z", "med=NA", "med=None", "med=insulin", "dose")
-    values = [f"0,0,{med},2.5" for med in ("NA", "None", "")]
-    code, out, err = cli("distance", "med.metric.npz", "--a", values[0], "--b", values[1])
-    assert float(out.split()[1]) > 0.1, err
+    known, other, gap = (f"0,0,{med},2.5" for med in ("NA", "None", ""))
+    code, out, err = cli("distance", "med.metric.npz", "--a", known, "--b", other)
+    assert float(out.split()[1]) > 0.1
     assert err == ""
-    assert "'med': 1 missing value is filled" in cli("distance", "med.metric.npz", "--a", values[0], "--b", values[2])[2]
+    assert "'med': 1 missing value is filled" in cli("distance", "med.metric.npz", "--a", known, "--b", gap)[2]
 
 
 def test_pairs_with_categories(done, cli):
