@@ -29,6 +29,7 @@ from advmetric.pairs.checks import check_pair_labels
 from advmetric.pairs.data import Pairs
 from advmetric.pairs.pair_statistics import PairStatistics, PointStatistics, Statistics
 from advmetric.utils.errors import UsageError
+from advmetric.utils.progress import redrawn
 from advmetric.utils.typing import Vector
 from advmetric.utils.warning import warn
 
@@ -191,7 +192,7 @@ def _watched(parts: Parts) -> Iterator[PointFile | PairFile]:
             of = f" of {parts.total:,}" if parts.total else ""
             left = f", {(now - started) * (parts.total - rows) / rows:.0f} s left" if parts.total else ""
             line = f"Read {rows:,}{of} rows, {now - started:.0f} s{left}"
-            print(f"\r{line:<79}" if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True)
+            print(redrawn(line) if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True)
     finally:
         if terminal and pause:
             print(file=sys.stderr)
