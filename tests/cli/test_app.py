@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -392,10 +393,22 @@ def test_datasets_and_methods_list_all(done):
     assert len(table.splitlines()) == len(known) + 1
     assert "OpenML 300" in next(line for line in table.splitlines() if line.startswith("isolet"))
     table, known = done("methods"), json.loads(done("methods", "--json"))
-    assert [row["name"] for row in known] == [method.name for method in methods()]
-    for line, method in zip(table.splitlines()[1:], methods(), strict=True):
-        assert line.startswith(method.name)
-        assert line.endswith(method.paper)  # one line each, nothing cut
+    assert [row["name"] for row in known] == [*(method.name for method in methods()), "AMLCV"]
+    assert [line.split()[0] for line in table.splitlines()[1:]] == [row["name"] for row in known]
+    details = done("methods", "--verbose")
+    for method in methods():
+        assert f"\n  reference: {method.paper}\n" in details  # nothing cut, and one line
+
+
+def test_methods_fit_a_terminal_of_80_columns(done, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    table, details = (re.sub(r"\x1b\[\d+m", "", done("methods", *options)) for options in ((), ("--verbose",)))
+    assert len(table.strip().splitlines()) == 2 + len(methods()) + 1  # a line each
+    for line in (*table.splitlines(), *details.splitlines()):
+        assert len(line) <= 80
+    words = {word for method in methods() for word in method.paper.split()}
+    assert words <= set(details.split())
 
 
 @pytest.mark.parametrize(
@@ -577,10 +590,10 @@ def test_an_unexpected_error_is_one_line_and_a_trace_only_with_debug(refused, cl
 
 
 def test_output_that_is_not_a_terminal_is_plain_and_errors_are_one_line(cli):
-    code, listed, err = cli("methods")
+    code, listed, err = cli("methods", "--verbose")
     assert (code, err) == (0, "")
-    assert "\x1b" not in listed
-    assert max(map(len, listed.splitlines())) > 200
+    assert "\x1b" not in listed + cli("methods")[1]
+    assert max(map(len, listed.splitlines())) > 100
     assert cli("--version")[1].startswith("advmetric ")
     said = "error: vehicle.csv has no column 'klass'. Did you mean 'class'?\n"
     assert cli("fit", "vehicle.csv", "--label", "klass") == (1, "", said)
