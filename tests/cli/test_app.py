@@ -533,7 +533,10 @@ def test_labels_of_pairs_must_be_plus_or_minus_one(refused):
         write_csv("bad.csv", ["a_x", "b_x", "same"], [[1, 2, 1], [1, 3, -1], [2, 3, label]])
         assert "row 3 (line 4), column 'same'" in refused(1, "fit", "bad.csv", "--pairs", "same")
     write_csv("bad.csv", ["a_x", "b_x", "same"], [[1, 2, 1], [1, 3, 1]])
-    assert "no dissimilar pair" in refused(1, "fit", "bad.csv", "--pairs", "same")
+    np.savez("bad.npz", pairs=np.ones((2, 2, 1)), y=[1, 1])
+    for bad in ("bad.csv", "bad.npz"):
+        said = refused(1, "fit", bad, *(["--pairs", "same"] if bad == "bad.csv" else []))
+        assert f"{bad}: no pair has the label -1 (different), but pairs of both kinds are needed. Add some" in said
     write_csv("bad.csv", ["a_x", "b_y", "same"], [[1, 2, 1], [1, 3, -1]])
     assert "'a_y'" in refused(1, "fit", "bad.csv", "--pairs", "same")
     write_csv("bad.csv", ["x", "y", "same"], [[1, 2, 1], [1, 3, -1]])
@@ -564,7 +567,7 @@ def test_a_failure_while_writing_leaves_the_old_file_and_no_other(refused, metri
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    said = refused(1, "transform", "vehicle.metric.npz", "vehicle.csv", "--out", out)
+    said = refused(1, "transform", "vehicle.metric.npz", "vehicle.csv", "--out", out, "--force")
     assert "No space left on device" in said
     assert (work / out).read_text() == "old"
 

@@ -21,6 +21,7 @@ __all__ = [
     "AsJson",
     "Category",
     "Data",
+    "Force",
     "Group",
     "Label",
     "MethodName",
@@ -107,6 +108,7 @@ Missing = Annotated[
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.  [default: CSV on stdout, as -]")
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file to write if it is there already.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
