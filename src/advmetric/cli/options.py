@@ -59,7 +59,9 @@ PairsColumn = Annotated[
         help="The rows are pairs: features in a_<name> and b_<name>; COLUMN is +1 (same) or -1 (different).",
     ),
 ]
-Drop = Annotated[list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave out a column; repeatable.")]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave out a column; repeatable, or with commas.")
+]
 Delimiter = Annotated[
     str | None, typer.Option("--delimiter", metavar="CHAR", help="Of CSV files, or `tab`.  [default: found out]")
 ]
@@ -95,7 +97,9 @@ Group = Annotated[
 ]
 Category = Annotated[
     list[str] | None,
-    typer.Option("--category", metavar="COLUMN", help="Numbers that are codes of categories; repeatable."),
+    typer.Option(
+        "--category", metavar="COLUMN", help="Numbers that are codes of categories; repeatable, or with commas."
+    ),
 ]
 Missing = Annotated[
     Literal["fill", "refuse"],

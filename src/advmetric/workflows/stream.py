@@ -18,14 +18,13 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from advmetric.algorithms.registry import Method, methods
-from advmetric.io.contents import PairFile, PointFile, Reading
+from advmetric.io.contents import PairFile, PointFile, Reading, check_both_kinds
 from advmetric.io.preparation import UnpreparedError
 from advmetric.io.streams import Parts, open_parts, survey_parts
 from advmetric.learners.incremental import IncrementalLearner
 from advmetric.learners.input import uses_all_pairs
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.metric.threshold import fit_probability
-from advmetric.pairs.checks import check_pair_labels
 from advmetric.pairs.data import Pairs
 from advmetric.pairs.pair_statistics import PairStatistics, PointStatistics, Statistics
 from advmetric.utils.errors import UsageError
@@ -98,7 +97,7 @@ def fit_stream(
         judged = 0
     else:
         counts = (whole.n_similar, whole.n_dissimilar)
-        check_pair_labels(np.repeat([1, -1], np.sign(counts)), sum(map(bool, counts)))  # refuses what lacks a kind
+        check_both_kinds(str(data), np.repeat([1, -1], np.sign(counts)))
         n, classes, judged = sum(counts), 2, len(whole.sample.labels)
     check_squares(scale, names)
     metric = _learned(method, params, whole, scale, seed)

@@ -175,6 +175,20 @@ def test_codes_are_categories_if_declared(done, refused):
     )
 
 
+@pytest.mark.parametrize("name", ["many.csv", "many.parquet", "many.xlsx"])
+def test_columns_may_be_listed_with_commas_unless_one_has_that_name(done, refused, name):
+    frame = NUMBERS.assign(ward=np.arange(90) % 3, site=np.arange(90) % 2, **{"x,z": RNG.normal(size=90)})
+    {"csv": frame.to_csv, "parquet": frame.to_parquet, "xlsx": frame.to_excel}[name[5:]](name, index=False)
+    arguments = ("fit", name, "--label", "class", "--method", "GMML")
+    for way in ("--no-tune", "--chunk-rows=20"):
+        done(*arguments, way, "--drop", "x,z", "--category", "ward, site")
+        names = Mahalanobis.load("many.metric.npz").feature_names
+        assert names == ("x", "z", "ward=0", "ward=1", "ward=2", "site=1")
+        done(*arguments, way, "--drop", "x,site", "--drop", "x,z")
+        assert Mahalanobis.load("many.metric.npz").feature_names == ("z", "ward")
+    assert "has no column 'y'" in refused(1, *arguments, "--drop", "x,y", "--out", "o.npz")
+
+
 def test_a_category_that_begins_with_numbers_is_counted_from_the_first_row(done):
     codes = ["1", "2", *["A", "B"] * 44]
     NUMBERS.assign(code=codes).to_csv("codes.csv", index=False)
@@ -265,6 +279,8 @@ def test_columns_of_dates_and_names_are_called_by_their_name(refused, name):
         ('x,class\n1,a\n2,"b\n3,a\n4,b\n', ("--chunk-rows", 1), "line 3: a quote is not closed"),
         ("x,class\n1,a\n2,None\n3,\n", (), "row 3 (line 4), column 'class': the label is missing"),
         ("x,kind\n1,a\n", (), "no column 'class'. It has x, kind."),
+        ("x,z,class\n1,2,a\n", ("--delimiter", ";"), "one column, 'x,z,class': correct --delimiter or --decimal."),
+        ("x,z,class\n1,2,a\n", ("--decimal", ","), "one column, 'x,z,class': correct --delimiter or --decimal."),
         ("x,class\n1,a\n2,a\nlow,b\n2,b\n", (), "'low' is not a number. Correct it, leave the column out with --drop"),
     ],
 )
