@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -392,10 +393,22 @@ def test_datasets_and_methods_list_all(done):
     assert len(table.splitlines()) == len(known) + 1
     assert "OpenML 300" in next(line for line in table.splitlines() if line.startswith("isolet"))
     table, known = done("methods"), json.loads(done("methods", "--json"))
-    assert [row["name"] for row in known] == [method.name for method in methods()]
-    for line, method in zip(table.splitlines()[1:], methods(), strict=True):
-        assert line.startswith(method.name)
-        assert line.endswith(method.paper)  # one line each, nothing cut
+    assert [row["name"] for row in known] == [*(method.name for method in methods()), "AMLCV"]
+    assert [line.split()[0] for line in table.splitlines()[1:]] == [row["name"] for row in known]
+    details = done("methods", "--verbose")
+    for method in methods():
+        assert f"\n  reference: {method.paper}\n" in details  # nothing cut, and one line
+
+
+def test_methods_fit_a_terminal_of_80_columns(done, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    table, details = (re.sub(r"\x1b\[\d+m", "", done("methods", *options)) for options in ((), ("--verbose",)))
+    assert len(table.strip().splitlines()) == 2 + len(methods()) + 1  # a line each
+    for line in (*table.splitlines(), *details.splitlines()):
+        assert len(line) <= 80
+    words = {word for method in methods() for word in method.paper.split()}
+    assert words <= set(details.split())
 
 
 @pytest.mark.parametrize(
@@ -520,7 +533,10 @@ def test_labels_of_pairs_must_be_plus_or_minus_one(refused):
         write_csv("bad.csv", ["a_x", "b_x", "same"], [[1, 2, 1], [1, 3, -1], [2, 3, label]])
         assert "row 3 (line 4), column 'same'" in refused(1, "fit", "bad.csv", "--pairs", "same")
     write_csv("bad.csv", ["a_x", "b_x", "same"], [[1, 2, 1], [1, 3, 1]])
-    assert "no dissimilar pair" in refused(1, "fit", "bad.csv", "--pairs", "same")
+    np.savez("bad.npz", pairs=np.ones((2, 2, 1)), y=[1, 1])
+    for bad in ("bad.csv", "bad.npz"):
+        said = refused(1, "fit", bad, *(["--pairs", "same"] if bad == "bad.csv" else []))
+        assert f"{bad}: no pair has the label -1 (different), but pairs of both kinds are needed. Add some" in said
     write_csv("bad.csv", ["a_x", "b_y", "same"], [[1, 2, 1], [1, 3, -1]])
     assert "'a_y'" in refused(1, "fit", "bad.csv", "--pairs", "same")
     write_csv("bad.csv", ["x", "y", "same"], [[1, 2, 1], [1, 3, -1]])
@@ -551,7 +567,7 @@ def test_a_failure_while_writing_leaves_the_old_file_and_no_other(refused, metri
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    said = refused(1, "transform", "vehicle.metric.npz", "vehicle.csv", "--out", out)
+    said = refused(1, "transform", "vehicle.metric.npz", "vehicle.csv", "--out", out, "--force")
     assert "No space left on device" in said
     assert (work / out).read_text() == "old"
 
@@ -577,10 +593,10 @@ def test_an_unexpected_error_is_one_line_and_a_trace_only_with_debug(refused, cl
 
 
 def test_output_that_is_not_a_terminal_is_plain_and_errors_are_one_line(cli):
-    code, listed, err = cli("methods")
+    code, listed, err = cli("methods", "--verbose")
     assert (code, err) == (0, "")
-    assert "\x1b" not in listed
-    assert max(map(len, listed.splitlines())) > 200
+    assert "\x1b" not in listed + cli("methods")[1]
+    assert max(map(len, listed.splitlines())) > 100
     assert cli("--version")[1].startswith("advmetric ")
     said = "error: vehicle.csv has no column 'klass'. Did you mean 'class'?\n"
     assert cli("fit", "vehicle.csv", "--label", "klass") == (1, "", said)
@@ -613,6 +629,26 @@ def test_ctrl_c_exits_with_130_and_leaves_nothing(work):
         out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err.strip()) == (130, b"", b"interrupted")
     assert sorted(path.name for path in work.iterdir()) == ["endless.csv", "vehicle.csv"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize(
+    "start", [("-m", "advmetric"), ("-c", "import sys; from advmetric.cli import main; sys.exit(main())")]
+)
+def test_ctrl_c_during_the_imports_is_no_traceback(start):
+    process = subprocess.Popen(
+        [sys.executable, *start, "methods"],
+        env=ONE_THREAD,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 300
+    while "/scipy/" not in mapped_by(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
 
 
 @pytest.mark.parametrize("absent", ["typer", "rich"])

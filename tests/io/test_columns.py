@@ -36,9 +36,27 @@ def test_numbers_are_those_of_python_to_the_last_bit():
 def test_missing_and_text_are_told_apart():
     found = column_of_text(strings("1", " NA", "wide", "", "?", "2_000", "nan", "<NA>", "3"))
     np.testing.assert_array_equal(found.numbers, [1, *[np.nan] * 7, 3])
-    assert found.missing.tolist() == [False, True, False, True, True, False, True, True, False]
     assert found.is_text.tolist() == [False, False, True, False, False, True, False, False, False]
-    assert found.as_text().tolist() == ["1", "", "wide", "", "", "2_000", "", "", "3"]
+    assert found.as_text().tolist() == ["1", "NA", "wide", "", "?", "2_000", "nan", "<NA>", "3"]
+
+
+@pytest.mark.parametrize("gap", ["NA", "nan", "-nan", "?", "-", "None"])
+def test_a_gap_among_numbers_keeps_what_is_written(gap):
+    for found in (column_of_text(strings("1", gap, "", "2")), column_of_array(np.array([1, gap, None, "2"], "O"), "")):
+        np.testing.assert_array_equal(found.numbers, [1, np.nan, np.nan, 2])
+        assert not found.is_text.any()
+        assert found.as_text().tolist() == ["1", gap, "", "2"]
+
+
+def test_whole_numbers_that_lose_digits_are_noticed():
+    for written in ("1234567890123456789", "12345678901234567890123456", "-9007199254740993"):
+        assert column_of_text(strings("", written)).rounded
+        assert column_of_array(np.array([None, written], dtype=object), "").rounded
+    assert column_of_array(np.array([1, 2**53 + 1]), "").rounded
+    assert column_of_array(np.array([1, 2**53 + 1], dtype=object), "").rounded
+    for kept in ("9007199254740992", "1e300", "0.12345678901234567890", "inf"):
+        assert not column_of_text(strings("", kept)).rounded
+        assert not column_of_array(np.array([kept], dtype=object), "").rounded
 
 
 def test_a_decimal_comma():

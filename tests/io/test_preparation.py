@@ -62,6 +62,19 @@ def test_new_tables_are_encoded_by_the_levels_of_training():
     assert "1 rows have a level that was not there in training ('mauve')" in " ".join(notes)
 
 
+def test_what_is_missing_in_a_new_table_is_what_was_missing_in_training():
+    rules = Preparation((Rule("x", None, 5.0), Rule("kind", ("None", "red"), "red")))
+    new = {"x": ["None", 1, None], "kind": ["None", "NA", None]}
+    columns = {name: column_of_array(np.array(values, dtype=object), name) for name, values in new.items()}
+    raw, notes = raw_matrix(Table("t.csv", columns, {}), rules)
+    np.testing.assert_array_equal(rules.encode(raw), [[5, 0], [1, 0], [5, 1]])
+    assert [note.partition(": ")[2][:22] for note in notes] == [
+        "2 missing values are f",
+        "1 rows have a level th",
+        "1 missing value is fil",
+    ]
+
+
 def test_what_a_rule_does_not_provide_for_is_refused_with_its_place():
     def refused(values, rule, said, error=UnpreparedError):
         with pytest.raises(error, match=said):

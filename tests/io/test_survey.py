@@ -51,8 +51,31 @@ def test_a_few_words_among_numbers_are_a_mistake_with_a_place():
     survey = Survey()
     for part in parts(2, x=[1, 2, 3, "wide", 5]):
         survey.update(part)
-    with pytest.raises(ValueError, match=r"t.csv, row 4, column 'x': 'wide' is not a number.*--drop"):
+    with pytest.raises(ValueError, match=r"t.csv, row 4, column 'x': 'wide' is not a number.*--drop.*--category x"):
         survey.preparation()
+
+
+@pytest.mark.parametrize("size", [1, 60])
+def test_words_for_missing_are_gaps_among_numbers_and_levels_among_text(size):
+    columns = {
+        "med": ["None", "insulin", None, "None", "NA", "insulin"] * 10,
+        "dose": ["None", 1, 2, "?", "", 3] * 10,
+        "code": [1, "NA", 2, "", "NA", 2] * 10,
+        "none": ["", "?", "NA", "", "", None] * 10,
+    }
+    survey = Survey(["code"])
+    for part in parts(size, **columns):
+        survey.update(part)
+    survey = Survey(["code", *survey.uncounted()])
+    for part in parts(size, **columns):
+        survey.update(part)
+    med, dose, code, none = survey.preparation().rules
+    assert med.levels == ("NA", "None", "insulin")
+    assert (dose.levels, dose.fill) == (None, pytest.approx(2.0))
+    assert (code.levels, code.fill) == (("1", "2", "NA"), "2")
+    assert (none.levels, none.fill) == (None, 0.0)
+    assert survey.missing == {"med": 10, "dose": 30, "code": 10, "none": 60}
+    assert survey.filled("t.csv", survey.preparation())[-1].endswith("all values are missing; they are filled with 0.")
 
 
 def test_decimal_commas_are_recognised_however_many():
@@ -85,10 +108,12 @@ def test_identifiers_and_constant_columns_are_named(size):
         age=rng.integers(0, 90, n).tolist(),
         rising=np.linspace(0, 1, n).tolist(),
         same=[7] * n,
+        patient=[int(i) for i in rng.integers(10**18, 10**19, n, dtype=np.uint64)],
+        long=[10**25 + i for i in range(n)],  # one number, as floats
     ):
         survey.update(part)
     said = " ".join(survey.suspicions())
-    for name in ("row", "down", "customer_id"):
+    for name in ("row", "down", "customer_id", "patient", "long"):
         assert f"column {name!r} looks like an identifier" in said
     for name in ("index", "age", "rising"):
         assert repr(name) not in said

@@ -33,6 +33,14 @@ def test_on_a_terminal_one_line_is_redrawn_to_the_end(monkeypatch):
     assert drawn.rstrip().endswith("0 s left")
 
 
+@pytest.mark.parametrize("columns", [24, 40, 80])
+def test_no_line_is_wider_than_the_terminal(monkeypatch, columns):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("COLUMNS", str(columns))
+    list(progress(range(3), 3, "a search of many settings and folds"))
+    assert {len(line.rstrip("\n")) for line in terminal.getvalue().split("\r")[1:]} == {columns - 1}
+
+
 def test_in_a_file_a_line_is_written_at_every_tenth(capsys):
     assert sum(progress(range(1000), 1000, "work")) == 499500
     lines = capsys.readouterr().err.splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,3 +154,19 @@ def test_too_few_rows_to_tune_are_said_to_be_too_few():
         AMLCV().fit(few.X, few.y)
     with pytest.raises(ValueError, match="3 points in 2 classes are too few for cross-validation"):
         AMLCV().fit(few.X[:3], [0, 0, 1])
+
+
+@pytest.mark.parametrize("options", [(), ("--no-standardize",), ("--chunk-rows", 20)])
+@pytest.mark.parametrize("size", [1e200, 1e305])
+def test_a_column_whose_squares_overflow_is_named(cli, tmp_path, size, options):
+    rows = [f"{x},{size * z},{kind}" for (x, z), kind in zip(WINE.data[:, :2].tolist(), WINE.target, strict=True)]
+    (tmp_path / "big.csv").write_text("\n".join(["x,big,class", *rows]))
+    arguments = ("fit", tmp_path / "big.csv", "--label", "class", "--method", "GMML", "--no-tune", *options)
+    code, _, err = cli(*arguments, "--out", tmp_path / "m.npz")
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert "the squares of the values of column 'big' overflow" in err
+
+
+def test_large_values_whose_squares_do_not_overflow_are_no_error():
+    found = [fit_samples(GMML_METHOD, {}, replace(POINTS, X=s * WINE.data), tuned=False).scores for s in (1, 1e148)]
+    assert found[0]["GMML"] == found[1]["GMML"]

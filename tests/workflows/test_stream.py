@@ -291,7 +291,7 @@ def test_files_without_what_a_metric_needs_are_refused_as_in_memory(refused):
     np.savez("bad.npz", X=np.eye(4), y=np.zeros(4, int))
     assert "only one class (0)" in same("bad.npz")
     np.savez("bad.npz", pairs=np.ones((3, 2, 2)), y=np.ones(3))
-    assert "no dissimilar pair" in same("bad.npz")
+    assert "bad.npz: no pair has the label -1 (different)" in same("bad.npz")
     np.savez("bad.npz", X=np.eye(4), y=np.zeros(3))
     assert "no array 'y' of 4 labels" in same("bad.npz")
     np.savez("bad.npz", X=np.eye(4)[:, :0], y=np.arange(4) % 2)

@@ -117,7 +117,7 @@ add(
     "advmetric verify faces.metric.npz probe.csv gallery.csv --probability 0.99",
 )
 add(datasets, "advmetric datasets", "advmetric datasets --json")
-add(methods, "advmetric methods", "advmetric methods --json")
+add(methods, "advmetric methods", "advmetric methods --verbose", "advmetric methods --json")
 add(
     reproduce,
     "advmetric reproduce --quick                  # everything on bundled data: a few minutes",

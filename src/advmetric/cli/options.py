@@ -21,6 +21,7 @@ __all__ = [
     "AsJson",
     "Category",
     "Data",
+    "Force",
     "Group",
     "Label",
     "MethodName",
@@ -58,7 +59,9 @@ PairsColumn = Annotated[
         help="The rows are pairs: features in a_<name> and b_<name>; COLUMN is +1 (same) or -1 (different).",
     ),
 ]
-Drop = Annotated[list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave out a column; repeatable.")]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave out a column; repeatable, or with commas.")
+]
 Delimiter = Annotated[
     str | None, typer.Option("--delimiter", metavar="CHAR", help="Of CSV files, or `tab`.  [default: found out]")
 ]
@@ -94,14 +97,22 @@ Group = Annotated[
 ]
 Category = Annotated[
     list[str] | None,
-    typer.Option("--category", metavar="COLUMN", help="Numbers that are codes of categories; repeatable."),
+    typer.Option(
+        "--category", metavar="COLUMN", help="Numbers that are codes of categories; repeatable, or with commas."
+    ),
 ]
 Missing = Annotated[
-    Literal["fill", "refuse"], typer.Option("--missing", help="What to do with missing values of features.")
+    Literal["fill", "refuse"],
+    typer.Option(
+        "--missing",
+        help="What to do with missing values of features: empty cells; among numbers also NA, N/A, NaN, null, None, "
+        "<NA>, ? and -.",
+    ),
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="CSV, Parquet or npz.  [default: CSV on stdout, as -]")
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file to write if it is there already.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

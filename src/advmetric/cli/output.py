@@ -50,8 +50,11 @@ def show_json(value: object) -> None:
     print(json.dumps(value, indent=2, default=str))
 
 
-def check_output(path: Path | None, *, suffixes: Sequence[str], inputs: Sequence[Path | None]) -> None:
-    """Refuse, before any work, an output that could not be written or would destroy an input; ``-`` is stdout."""
+def check_output(path: Path | None, *, suffixes: Sequence[str], inputs: Sequence[Path | None], force: bool) -> None:
+    """Refuse, before any work, an output that could not be written or would destroy a file; ``-`` is stdout.
+
+    With ``force``, a file that is there already is replaced, but never an input.
+    """
     if path is None or path == STDIN:
         return
     if path.suffix.lower() not in suffixes:
@@ -64,6 +67,8 @@ def check_output(path: Path | None, *, suffixes: Sequence[str], inputs: Sequence
         raise ValueError(f"the folder of {path} does not exist.")
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is not a regular file, so it cannot be replaced by the output.")
+    if path.exists() and not force:
+        raise ValueError(f"{path} is there already: give --force to replace it, or another name with --out.")
     check_writable(path)
 
 
@@ -72,9 +77,7 @@ def new_output(data: Path, out: Path | None, ending: str, *, action: str, suffix
     target = Path(f"{stem_of(data)}{ending}") if out is None else out
     if target == STDIN:
         wrong(f"{action} to a file", "--out")
-    check_output(target, suffixes=suffixes, inputs=(data,))
-    if target.exists() and not force:
-        raise ValueError(f"{target} is there already: give --force to replace it, or another name with --out.")
+    check_output(target, suffixes=suffixes, inputs=(data,), force=force)
     return target
 
 

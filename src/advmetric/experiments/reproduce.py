@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from advmetric.utils.errors import UsageError
 from advmetric.utils.optional import require
 
 from .catalogue import GROUPS, STUDIES, plan_tasks, run_task
@@ -34,10 +36,14 @@ def reproduce(
     """
     for needed in ("matplotlib", "jinja2"):
         require(needed, "the report")
+    tasks = plan_tasks(plan, groups)
+    if not tasks and (known := {task.dataset for task in plan_tasks(replace(plan, datasets=None), groups)}):
+        has, absent = ("have" if len(groups) > 1 else "has"), " or ".join(map(repr, plan.datasets or ()))
+        raise UsageError(
+            f"{' and '.join(groups)} {has} no dataset {absent}; there: {', '.join(sorted(known))}", "--datasets"
+        )
     work = partial(run_task, data_home=None if plan.data_home is None else plan.data_home.resolve())
-    run_tasks(
-        plan_tasks(plan, groups), work, Store(out), jobs=jobs, retry_failed=retry_failed, display=display, dask=dask
-    )
+    run_tasks(tasks, work, Store(out), jobs=jobs, retry_failed=retry_failed, display=display, dask=dask)
     notes = [line for study in STUDIES.values() if study.group in groups for line in study.missing(plan)]
     return write_report(out, notes=notes, command=command_line(plan, groups))
 

@@ -15,7 +15,7 @@ from advmetric.utils.suggestions import did_you_mean
 from advmetric.utils.typing import Matrix
 from advmetric.utils.validation import reject_nonfinite
 
-from .contents import Arrays, PairFile, PointFile
+from .contents import Arrays, PairFile, PointFile, check_both_kinds
 
 __all__ = [
     "feature_names",
@@ -55,7 +55,9 @@ def pairs_of_npz(path: Path, label: str | None, labelled: bool) -> PairFile:
         view = Pairs(X, *check_index_pairs(pairs, len(X)))
     if labelled:
         y = label_array(path, arrays, label or "y", len(pairs))
-        view = Pairs(view.X, view.left, view.right, check_pair_labels(y, len(pairs)))
+        kinds = check_pair_labels(y, len(pairs), both=False)
+        check_both_kinds(str(path), kinds)
+        view = Pairs(view.X, view.left, view.right, kinds)
     others = {key: values for key, values in arrays.items() if values.shape == (len(pairs),)}
     return PairFile(view, feature_names(arrays, view.X.shape[1]), others)
 

@@ -14,7 +14,7 @@ from advmetric.utils.typing import Matrix
 from .preparation import Preparation
 from .text import TextFormat
 
-__all__ = ["Arrays", "PairFile", "PointFile", "Reading"]
+__all__ = ["Arrays", "PairFile", "PointFile", "Reading", "check_both_kinds"]
 
 Arrays = dict[str, NDArray]
 
@@ -82,3 +82,13 @@ class PairFile:
     names: tuple[str, ...] | None
     others: Arrays
     preparation: Preparation | None = None
+
+
+def check_both_kinds(name: str, kinds: NDArray[np.integer]) -> None:
+    """Raise unless the pairs of a file are of both kinds."""
+    for label, kind in ((1, "same"), (-1, "different")):
+        if not np.any(kinds == label):
+            raise ValueError(
+                f"{name}: no pair has the label {label:+d} ({kind}), but pairs of both kinds are needed. Add some, or "
+                "name another column with --pairs."
+            )

@@ -28,8 +28,10 @@ class UnpreparedError(ValueError):
     """A column holds text or missing values that its rule does not provide for."""
 
 
-def filled_note(table: str, rule: Rule, count: int) -> str:
+def filled_note(table: str, rule: Rule, count: int, rows: int) -> str:
     """Say what missing values are filled with."""
+    if count == rows and rule.fill == 0.0:  # no mean, then, but what a column without values is given
+        return f"{table}, column {rule.name!r}: all values are missing; they are filled with 0."
     shown = f"{rule.fill:.6g}, the mean" if rule.levels is None else f"{rule.fill!r}, the most frequent value"
     values = "1 missing value is" if count == 1 else f"{count} missing values are"
     return f"{table}, column {rule.name!r}: {values} filled with {shown} in training."
@@ -194,5 +196,5 @@ def raw_matrix(table: Table, preparation: Preparation) -> tuple[Matrix, list[str
             if rule.fill is None:
                 place = table.place(int(np.argmax(missing)), rule.name)
                 raise UnpreparedError(f"{place}: the value is missing. Fill in or remove such values first.")
-            notes.append(filled_note(table.name, rule, int(missing.sum())))
+            notes.append(filled_note(table.name, rule, int(missing.sum()), len(table)))
     return raw, notes

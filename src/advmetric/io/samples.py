@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advmetric.metric.mahalanobis import Mahalanobis
-from advmetric.pairs.checks import check_pair_labels
 from advmetric.pairs.data import Pairs
 from advmetric.utils.archive import damage_reported
 from advmetric.utils.suggestions import did_you_mean
@@ -19,15 +19,16 @@ from advmetric.utils.warning import warn
 
 from .arrays import pairs_of_npz, points_of_npz
 from .columns import Column, column_of_array
-from .contents import Arrays, PairFile, PointFile, Reading
+from .contents import Arrays, PairFile, PointFile, Reading, check_both_kinds
 from .preparation import Preparation, Rule, raw_matrix
 from .sources import EXCEL, PARQUET, TEXT, is_npz
 from .survey import Survey
-from .tables import Choose, Table, read_table
+from .tables import Choose, Table, read_table, read_tables
 
 __all__ = [
     "load_metric",
     "load_preparation",
+    "named",
     "pair_columns",
     "pairs_of_table",
     "point_columns",
@@ -69,6 +70,26 @@ def _columns_of(metric: Mahalanobis | None) -> tuple[str, ...] | None:
     return None if metric is None else metric.feature_names
 
 
+def named(path: Path, how: Reading) -> Reading:
+    """Return how a table is read, with "a,b" taken as two columns unless there is one of that name."""
+    if is_npz(path) or not any("," in name for name in (*how.drop, *how.categories)):
+        return how
+    header: list[str] = []
+
+    def note(names: list[str]) -> Sequence[str]:
+        header.extend(names)
+        return ()
+
+    next(read_tables(path, note, how.form, rows=1, keep=()))
+    whole = {*header, *(name[2:] for name in header if name.startswith(("a_", "b_")))}
+
+    def split(given: Sequence[str]) -> tuple[str, ...]:
+        parts = ([name] if name in whole else name.split(",") for name in given)
+        return tuple(part.strip() for some in parts for part in some)
+
+    return replace(how, drop=split(how.drop), categories=split(how.categories))
+
+
 def read_points(
     path: Path, label: str | None, reading: Reading | None = None, *, metric: Mahalanobis | None = None
 ) -> PointFile:
@@ -76,7 +97,7 @@ def read_points(
 
     With a metric, the points are features of that metric. Without, they come with a preparation (tables only).
     """
-    how = reading or Reading()
+    how = named(path, reading or Reading())
     if is_npz(path):
         found = points_of_npz(path, label)
     else:
@@ -140,7 +161,7 @@ def read_pairs(
     metric: Mahalanobis | None = None,
 ) -> PairFile:
     """Read pairs: features in columns a_<name> and b_<name>, or the arrays of an npz file; else as for points."""
-    how = reading or Reading()
+    how = named(path, reading or Reading())
     if is_npz(path):
         found = pairs_of_npz(path, label, labelled)
     else:
@@ -192,7 +213,7 @@ def stacked(table: Table) -> Table:
     for name in names:
         a, b = (table.features[f"{side}_{name}"] for side in "ab")
         text = None if a.text is None and b.text is None else np.concatenate([a.as_text(), b.as_text()])
-        features[name] = Column(np.concatenate([a.numbers, b.numbers]), text)
+        features[name] = Column(np.concatenate([a.numbers, b.numbers]), text, a.rounded or b.rounded)
     return _Stacked(table.name, features, {}, table.first, table.line, table.decimal, len(table))
 
 
@@ -226,6 +247,8 @@ def _require(
     numbers = sum(name.replace(".", "", 1).lstrip("+-").isdecimal() for name in header)
     if 2 * numbers >= len(header):
         hint = " The first line is taken for the names of the columns; if it is data, give --no-header."
+    elif len(header) == 1 and re.search(r"[,;\t|]", header[0]):
+        hint = f" The header was read as one column, {header[0][:60]!r}: correct --delimiter or --decimal."
     elif not hint and not why:
         shown = ", ".join(header[:8]) + (" …" if len(header) > 8 else "")
         hint = f" It has {shown}."
@@ -264,7 +287,9 @@ def _kinds(table: Table, column: str, both: bool) -> NDArray[np.integer]:
                 f"{table.place(row, column)}: the label of a pair must be +1 (same) or -1 (different), got {value!r}."
             )
         kinds[row] = number
-    return check_pair_labels(kinds, len(kinds), both=both)
+    if both:
+        check_both_kinds(table.name, kinds)
+    return kinds
 
 
 def row_of_values(values: Sequence[str], metric: Mahalanobis) -> Vector:

@@ -19,7 +19,7 @@ from .arrays import feature_names, label_array, pair_array, point_array
 from .contents import PairFile, PointFile, Reading
 from .npz import Member, members
 from .preparation import Preparation, Rule
-from .samples import pair_columns, pairs_of_table, point_columns, points_of_table, stacked
+from .samples import named, pair_columns, pairs_of_table, point_columns, points_of_table, stacked
 from .sources import is_npz
 from .survey import Survey
 from .tables import Table, read_tables
@@ -61,6 +61,7 @@ def open_parts(
             yield (_points if kind == "points" else _pairs)(path, arrays, label or "y", rows)
         return
     assert label is not None
+    how = named(path, how)
     survey = Survey(how.categories)
 
     def items() -> Iterator[PointFile | PairFile]:
@@ -79,6 +80,7 @@ def open_parts(
 
 def survey_parts(path: Path, kind: str, label: str, rows: int, how: Reading) -> Survey:
     """Read a table once (twice where a category begins with numbers) to find out what its columns hold."""
+    how = named(path, how)
     categories = set(how.categories)
     while True:
         survey = Survey(categories)

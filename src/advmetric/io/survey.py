@@ -11,7 +11,7 @@ import numpy as np
 from advmetric.utils.typing import Vector
 
 from .columns import Column, is_date, is_number
-from .preparation import Preparation, Rule, most_frequent
+from .preparation import Preparation, Rule, filled_note, most_frequent
 from .tables import Table
 
 __all__ = ["MAX_LEVELS", "Survey"]
@@ -30,11 +30,13 @@ class _Facts:
     rows: int = 0
     numbers: int = 0
     texts: int = 0
+    empty: int = 0
     mean: float = 0.0
     low: float = np.inf
     high: float = -np.inf
     last: float = np.nan
     whole: bool = True
+    rounded: bool = False
     rising: bool = True
     falling: bool = True
     levels: Counter[str] = field(default_factory=Counter)
@@ -47,15 +49,18 @@ class _Facts:
     def update(self, column: Column, shell: Table, count_levels: bool) -> None:
         known = column.numbers[np.isfinite(column.numbers)]  # infinite ones are refused later, with their place
         self.rows += len(column)
+        self.rounded = self.rounded or column.rounded
         if len(known):
             self._add_numbers(known)
-        if column.text is not None:
-            places = np.flatnonzero(column.is_text)
-            if not self.texts and len(places):
+        unread = np.isnan(column.numbers)
+        places = np.flatnonzero(column.is_text)
+        if column.text is not None and len(places):
+            if not self.texts:
                 self.first_text = (shell, int(places[0]), column.text[places[0]])
                 self.sample = column.text[places[:20]].tolist()
             self.texts += len(places)
-        if (column.text is not None or count_levels) and len(self.levels) <= MAX_LEVELS:
+        self.empty += int(np.sum(unread if column.text is None else column.text[unread] == ""))
+        if (len(places) or count_levels) and len(self.levels) <= MAX_LEVELS:
             self.levels.update(value for value in column.as_text().tolist() if value)
             self.counted += len(column)
 
@@ -70,10 +75,6 @@ class _Facts:
         self.rising = self.rising and bool(np.all(steps > 0))
         self.falling = self.falling and bool(np.all(steps < 0))
         self.last = float(known[-1])
-
-    @property
-    def missing(self) -> int:
-        return self.rows - self.numbers - self.texts
 
 
 class Survey:
@@ -112,7 +113,7 @@ class Survey:
             table, row, text = facts.first_text
             decimal = table.decimal == "." and all("," in t and is_number(t, ",") for t in facts.sample)
             if decimal or facts.texts <= facts.numbers:
-                cure = "Correct it, or leave the column out with --drop."
+                cure = f"Correct it, leave the column out with --drop, or call it a category: --category {name}."
                 cure = "Give --decimal , or write decimals with a point." if decimal else cure
                 raise ValueError(f"{table.place(row, name)}: {text[:40]!r} is not a number. {cure}")
         where = f"{self._table.name}, column {name!r}"
@@ -122,7 +123,7 @@ class Survey:
                 f"{where} holds dates{example}, which are not numbers. Convert them (to days, say), or leave the "
                 "column out with --drop."
             )
-        values = facts.texts + facts.numbers
+        values = facts.rows - facts.empty
         if len(facts.levels) > MAX_LEVELS or (len(facts.levels) == values and values > 2):
             many = "of which every one differs" if len(facts.levels) == values else f"of more than {MAX_LEVELS} kinds"
             raise ValueError(
@@ -150,24 +151,38 @@ class Survey:
     @property
     def missing(self) -> dict[str, int]:
         """Return the number of missing values of each column that has some."""
-        return {name: facts.missing for name, facts in self._facts.items() if facts.missing}
+        counts = {
+            name: facts.empty if facts.texts or name in self._forced else facts.rows - facts.numbers
+            for name, facts in self._facts.items()
+        }
+        return {name: count for name, count in counts.items() if count}
+
+    def filled(self, table: str, preparation: Preparation) -> list[str]:
+        """Return a sentence for each column with missing values: what these are filled with."""
+        missing = self.missing
+        return [
+            filled_note(table, rule, missing[rule.name], self._facts[rule.name].rows)
+            for rule in preparation.rules
+            if rule.name in missing
+        ]
 
     def suspicions(self) -> list[str]:
         """Return sentences about columns that should perhaps not be features."""
         said = []
         for name, facts in self._facts.items():
-            if facts.texts or name in self._forced or not facts.numbers or not facts.whole:
+            if facts.texts or not facts.numbers or not facts.whole or (name in self._forced and not facts.rounded):
                 continue
             ordered = (facts.rising or facts.falling) and facts.numbers >= _FEW
             called = name.lower().strip("_ #") in _IDENTIFIERS or name.lower().endswith(("_id", " id", "_uuid"))
-            if (ordered or called) and facts.low < facts.high:
+            if facts.rounded or ((ordered or called) and facts.low < facts.high):
                 why = "its whole numbers only rise or fall" if ordered else "by its name"
+                why = "it has more digits than the 15 that are kept" if facts.rounded else why
                 said.append(
                     f"column {name!r} looks like an identifier ({why}), but is used as a feature; --drop {name} leaves "
                     "it out."
                 )
-        constant = [name for name, f in self._facts.items() if f.numbers and not f.texts and f.low == f.high]
-        constant = [name for name in constant if name not in self._forced]
+        alike = [name for name, f in self._facts.items() if f.numbers and not f.texts and f.low == f.high]
+        constant = [name for name in alike if name not in self._forced and not self._facts[name].rounded]
         if constant:
             names = ", ".join(map(repr, constant[:10])) + (f" and {len(constant) - 10} more" if constant[10:] else "")
             plural = "columns have" if len(constant) > 1 else "column has"

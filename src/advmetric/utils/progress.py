@@ -1,8 +1,9 @@
-"""A progress bar on stderr, and the logger of the package."""
+"""Progress on stderr, and the logger of the package."""
 
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-__all__ = ["get_logger", "progress"]
+__all__ = ["get_logger", "progress", "redrawn"]
+
+
+def redrawn(line: str) -> str:
+    """Return what replaces the last line of a terminal: never wider than it, for a line that wraps is not replaced."""
+    width = shutil.get_terminal_size().columns - 1
+    return f"\r{line[:width]:<{width}}"
 
 
 def progress(items: Iterable[T], total: int, title: str, *, enabled: bool = True) -> Iterator[T]:
@@ -27,7 +34,7 @@ def progress(items: Iterable[T], total: int, title: str, *, enabled: bool = True
         left = elapsed / done * (total - done)
         line = f"{title} [{'#' * (20 * done // total):<20}] {done}/{total}, {elapsed:.0f} s, {left:.0f} s left"
         if sys.stderr.isatty():
-            print("\r" + line, end="\n" if done == total else "", file=sys.stderr, flush=True)
+            print(redrawn(line), end="\n" if done == total else "", file=sys.stderr, flush=True)
         elif 10 * done // total > drawn:
             drawn = 10 * done // total
             print(line, file=sys.stderr, flush=True)

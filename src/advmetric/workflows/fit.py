@@ -31,7 +31,7 @@ from .parameters import make_learner
 from .splits import folds_of, hold_out
 from .stages import Stage, stage
 
-__all__ = ["Fitted", "calibrate", "check_classes", "fit_samples", "learn", "tune"]
+__all__ = ["Fitted", "calibrate", "check_classes", "check_squares", "fit_samples", "learn", "tune"]
 
 FOLDS = 3
 CALIBRATION_FOLDS = 5
@@ -105,6 +105,8 @@ def fit_samples(
     """
     train, held_out = hold_out(samples.labels, share, seed, groups)
     training, used = _prepared(samples.take(train), preparation)
+    with np.errstate(over="ignore"):
+        check_squares(np.einsum("ij,ij->j", training.X, training.X), _names(names, used))
     params, how = fixed, "as given"
     inner = None if groups is None else groups[train]
     if method is SEARCH:
@@ -145,6 +147,17 @@ def _prepared(samples: Samples, preparation: Preparation | None) -> tuple[Sample
         return samples, None
     learned = preparation.learn(samples.points)
     return replace(samples, X=learned.encode(samples.X, preparation.levels)), learned
+
+
+def check_squares(squares: Vector, names: Sequence[str] | None) -> None:
+    """Raise if sums of squares of features overflow: standard deviations would, and every learner needs them."""
+    if not np.isfinite(squares).all():
+        j = int(np.argmin(np.isfinite(squares)))
+        column = j if names is None else repr(names[j])
+        raise ValueError(
+            f"the squares of the values of column {column} overflow. Rescale it (divide it by a power of ten, say), or "
+            "leave it out."
+        )
 
 
 def _names(names: Sequence[str] | None, used: Preparation | None) -> tuple[str, ...] | None:

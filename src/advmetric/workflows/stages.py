@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from advmetric.utils.progress import redrawn
+
 __all__ = ["Stage", "stage"]
 
 QUIET = 2.0
@@ -50,10 +52,10 @@ def stage(title: str, total: int | None = None) -> Iterator[Stage]:
         wait, drawn = QUIET, False
         while not over.wait(wait):
             line = current.line()
-            print(f"\r{line:<79}" if terminal else line, end="" if terminal else "\n", file=stream, flush=True)
+            print(redrawn(line) if terminal else line, end="" if terminal else "\n", file=stream, flush=True)
             wait, drawn = TERMINAL_PAUSE if terminal else PAUSE, True
         if drawn and terminal:
-            print(f"\r{current.line():<79}", file=stream, flush=True)
+            print(redrawn(current.line()), file=stream, flush=True)
 
     drawer = threading.Thread(target=draw, daemon=True)
     drawer.start()

@@ -18,21 +18,21 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from advmetric.algorithms.registry import Method, methods
-from advmetric.io.contents import PairFile, PointFile, Reading
-from advmetric.io.preparation import UnpreparedError, filled_note
+from advmetric.io.contents import PairFile, PointFile, Reading, check_both_kinds
+from advmetric.io.preparation import UnpreparedError
 from advmetric.io.streams import Parts, open_parts, survey_parts
 from advmetric.learners.incremental import IncrementalLearner
 from advmetric.learners.input import uses_all_pairs
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.metric.threshold import fit_probability
-from advmetric.pairs.checks import check_pair_labels
 from advmetric.pairs.data import Pairs
 from advmetric.pairs.pair_statistics import PairStatistics, PointStatistics, Statistics
 from advmetric.utils.errors import UsageError
+from advmetric.utils.progress import redrawn
 from advmetric.utils.typing import Vector
 from advmetric.utils.warning import warn
 
-from .fit import Fitted, check_classes
+from .fit import Fitted, check_classes, check_squares
 from .parameters import make_learner
 
 __all__ = ["check_streamable", "fit_stream"]
@@ -88,9 +88,8 @@ def fit_stream(
     if survey is not None and preparation is not None:
         for sentence in survey.suspicions():
             warn(f"{data}: {sentence}")
-        for rule in preparation.rules:
-            if rule.name in survey.missing:
-                warn(filled_note(str(data), rule, survey.missing[rule.name]))
+        for sentence in survey.filled(str(data), preparation):
+            warn(sentence)
     whole = reduce(_merged, gathered)
     if isinstance(whole, PointStatistics):
         n, classes = int(whole.counts.sum()), len(whole.classes)
@@ -98,8 +97,9 @@ def fit_stream(
         judged = 0
     else:
         counts = (whole.n_similar, whole.n_dissimilar)
-        check_pair_labels(np.repeat([1, -1], np.sign(counts)), sum(map(bool, counts)))  # refuses what lacks a kind
+        check_both_kinds(str(data), np.repeat([1, -1], np.sign(counts)))
         n, classes, judged = sum(counts), 2, len(whole.sample.labels)
+    check_squares(scale, names)
     metric = _learned(method, params, whole, scale, seed)
     if isinstance(whole, PairStatistics):
         metric = _calibrated(metric, method, params, gathered, scale, seed)
@@ -191,7 +191,7 @@ def _watched(parts: Parts) -> Iterator[PointFile | PairFile]:
             of = f" of {parts.total:,}" if parts.total else ""
             left = f", {(now - started) * (parts.total - rows) / rows:.0f} s left" if parts.total else ""
             line = f"Read {rows:,}{of} rows, {now - started:.0f} s{left}"
-            print(f"\r{line:<79}" if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True)
+            print(redrawn(line) if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True)
     finally:
         if terminal and pause:
             print(file=sys.stderr)

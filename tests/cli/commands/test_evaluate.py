@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 
-from advmetric import load_dataset
+from advmetric import Mahalanobis, load_dataset
 from advmetric.workflows import judge
 
 VEHICLE = load_dataset("vehicle")
@@ -38,6 +38,15 @@ def test_the_same_pairs_as_train_are_said_to_be_the_same(done):
     same = np.where(VEHICLE.y[left] == VEHICLE.y[right], 1, -1)
     np.savez("pairs.npz", X=VEHICLE.X, pairs=np.column_stack([left, right]), y=same)
     assert "the very same ones" in done("evaluate", "v.metric.npz", "pairs.npz", "--train", "pairs.npz")
+
+
+def test_a_metric_without_a_threshold_is_said_to_have_none(done):
+    pair = ["a_x", "b_x", "same"]
+    pandas.DataFrame([[1, 2, 1], [1, 9, -1], [3, 3, 1]], columns=pair).to_csv("pairs.csv", index=False)
+    for threshold, said in ((None, "no threshold is saved with the metric"), (2.0, "threshold saved with the metric")):
+        Mahalanobis(np.eye(1), threshold, ("x",)).save("one.npz")
+        out = done("evaluate", "one.npz", "pairs.csv", "--pairs", "same")
+        assert out.startswith(f"3 pairs of pairs.csv, {said}\n")
 
 
 def test_many_points_are_sampled_and_it_says_so(done, monkeypatch):

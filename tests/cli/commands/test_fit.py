@@ -121,6 +121,25 @@ def test_categories_and_gaps_are_learned_saved_and_used(done, cli, name, chunked
     assert "leave-one-out" in done("evaluate", "gaps.metric.npz", name, "--label", "class")
 
 
+@pytest.mark.parametrize("name", ["med.csv", "med.parquet", "med.xlsx"])
+@pytest.mark.parametrize("options", [QUICK, (*QUICK, "--category", "med"), ("--method", "GMML", "--chunk-rows", 7)])
+def test_none_and_na_are_values_like_others_in_columns_of_text(done, cli, name, options):
+    frame = NUMBERS.assign(med=np.array(["None", "insulin", "NA"])[Y], dose=np.where(Y == 1, "?", "2.5"))
+    write = {"csv": frame.to_csv, "parquet": frame.to_parquet, "xlsx": frame.to_excel}[name[4:]]
+    write(name, index=False)
+    code, _, err = cli("fit", name, "--label", "class", *options)
+    assert code == 0, err
+    assert "column 'dose': 30 missing values are filled with 2.5, the mean" in err
+    assert "column 'med'" not in err
+    metric = Mahalanobis.load("med.metric.npz")
+    assert metric.feature_names == ("x", "z", "med=NA", "med=None", "med=insulin", "dose")
+    known, other, gap = (f"0,0,{med},2.5" for med in ("NA", "None", ""))
+    code, out, err = cli("distance", "med.metric.npz", "--a", known, "--b", other)
+    assert float(out.split()[1]) > 0.1
+    assert err == ""
+    assert "'med': 1 missing value is filled" in cli("distance", "med.metric.npz", "--a", known, "--b", gap)[2]
+
+
 def test_pairs_with_categories(done, cli):
     left, right = RNG.integers(90, size=(2, 200))
     sides = [
@@ -154,6 +173,20 @@ def test_codes_are_categories_if_declared(done, refused):
     assert "no column 'warden'" in refused(
         1, "fit", "wards.csv", "--label", "class", "--category", "warden", "--out", "o.npz"
     )
+
+
+@pytest.mark.parametrize("name", ["many.csv", "many.parquet", "many.xlsx"])
+def test_columns_may_be_listed_with_commas_unless_one_has_that_name(done, refused, name):
+    frame = NUMBERS.assign(ward=np.arange(90) % 3, site=np.arange(90) % 2, **{"x,z": RNG.normal(size=90)})
+    {"csv": frame.to_csv, "parquet": frame.to_parquet, "xlsx": frame.to_excel}[name[5:]](name, index=False)
+    arguments = ("fit", name, "--label", "class", "--method", "GMML")
+    for way in ("--no-tune", "--chunk-rows=20"):
+        done(*arguments, way, "--drop", "x,z", "--category", "ward, site")
+        names = Mahalanobis.load("many.metric.npz").feature_names
+        assert names == ("x", "z", "ward=0", "ward=1", "ward=2", "site=1")
+        done(*arguments, way, "--drop", "x,site", "--drop", "x,z")
+        assert Mahalanobis.load("many.metric.npz").feature_names == ("z", "ward")
+    assert "has no column 'y'" in refused(1, *arguments, "--drop", "x,y", "--out", "o.npz")
 
 
 def test_a_category_that_begins_with_numbers_is_counted_from_the_first_row(done):
@@ -246,6 +279,9 @@ def test_columns_of_dates_and_names_are_called_by_their_name(refused, name):
         ('x,class\n1,a\n2,"b\n3,a\n4,b\n', ("--chunk-rows", 1), "line 3: a quote is not closed"),
         ("x,class\n1,a\n2,None\n3,\n", (), "row 3 (line 4), column 'class': the label is missing"),
         ("x,kind\n1,a\n", (), "no column 'class'. It has x, kind."),
+        ("x,z,class\n1,2,a\n", ("--delimiter", ";"), "one column, 'x,z,class': correct --delimiter or --decimal."),
+        ("x,z,class\n1,2,a\n", ("--decimal", ","), "one column, 'x,z,class': correct --delimiter or --decimal."),
+        ("x,class\n1,a\n2,a\nlow,b\n2,b\n", (), "'low' is not a number. Correct it, leave the column out with --drop"),
     ],
 )
 def test_messages_say_what_is_the_matter(refused, content, options, said):

@@ -24,6 +24,15 @@ def test_transform_writes_to_standard_output(done, work):
     assert (work / "o.csv").read_text() == expected
 
 
+def test_an_existing_file_is_not_replaced_without_force(done, refused, work):
+    pandas.DataFrame({"a_x": [1.0], "a_z": [2.0], "b_x": [0.0], "b_z": [0.0]}).to_csv("pairs.csv", index=False)
+    for command in (("transform", "m.npz", "t.csv"), ("distance", "m.npz", "pairs.csv")):
+        (work / "o.csv").write_text("old")
+        assert "o.csv is there already: give --force" in refused(1, *command, "--out", "o.csv")
+        done(*command, "--out", "o.csv", "--force")
+        assert (work / "o.csv").read_text() == done(*command)
+
+
 def test_a_missing_feature_does_not_suggest_the_label_or_another_feature(refused):
     pandas.DataFrame({"x": [1.0], "zz": [1.0], "class": ["a"]}).to_csv("other.csv", index=False)
     said = refused(1, "transform", "m.npz", "other.csv", "--label", "class")

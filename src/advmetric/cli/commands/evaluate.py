@@ -58,9 +58,12 @@ def evaluate(
     if kind == "points":
         how = "leave-one-out" if known is None else f"neighbours among {len(known)} rows of {train}"
         how = f"leave-one-out (the rows of {train} are the same)" if same else how
+    elif known is None:
+        how = (
+            "no threshold is saved with the metric" if learned.threshold is None else "threshold saved with the metric"
+        )
     else:
-        how = "saved with the metric" if known is None else f"best on {len(known)} pairs of {train}"
-        how = f"{how}, the very same ones" if same else how
+        how = f"threshold best on {len(known)} pairs of {train}{', the very same ones' if same else ''}"
     rulers = rulers_beside("learned", learned, (test if known is None else known).X)
     found = judge(rulers, test, None if same and kind == "points" else known)
     if as_json:
@@ -68,7 +71,7 @@ def evaluate(
         show_json({**result, "scores": found.scores})
         return
     of = f"a random sample of {found.sampled} of " if found.sampled else ""
-    print(f"{of}{len(test)} {kind} of {data}, {'threshold ' if kind == 'pairs' else ''}{how}")
+    print(f"{of}{len(test)} {kind} of {data}, {how}")
     show_scores(found.scores)
 
 

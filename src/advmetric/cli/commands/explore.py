@@ -37,7 +37,7 @@ def explore(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="[default: name of DATA + .explore.html, here]")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the page if the file is there already.")] = False,
+    force: options.Force = False,
     standardize: options.Standardize = True,
     test: Annotated[float, typer.Option("--test", metavar="SHARE", help="Held out, to look at and judge on.")] = 0.2,
     seed: options.Seed = 0,

@@ -41,7 +41,7 @@ def fit(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="[default: name of DATA + .metric.npz, here]")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the metric if the file is there already.")] = False,
+    force: options.Force = False,
     standardize: options.Standardize = True,
     test: Annotated[
         float | None,

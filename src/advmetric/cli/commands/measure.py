@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.cli.options import Data, Label, MetricFile, Out, reads_tables, wrong
+from advmetric.cli.options import Data, Force, Label, MetricFile, Out, reads_tables, wrong
 from advmetric.cli.output import SUFFIXES, check_output, give_back, merged
 from advmetric.io.contents import Reading
 from advmetric.io.samples import load_metric, read_pairs, read_points, row_of_values
@@ -21,7 +21,9 @@ __all__ = ["distance", "transform"]
 
 
 @reads_tables
-def transform(metric: MetricFile, data: Data, out: Out = None, label: Label = None, *, reading: Reading) -> None:
+def transform(
+    metric: MetricFile, data: Data, out: Out = None, force: Force = False, label: Label = None, *, reading: Reading
+) -> None:
     """Embed points: there the Euclidean distance is the learned one.
 
     DATA is raw, as for `fit`. Columns are found by the names that the metric keeps; the others (label, id) are
@@ -29,7 +31,7 @@ def transform(metric: MetricFile, data: Data, out: Out = None, label: Label = No
     --label and --drop, in their order. An npz output has the points in X and the label in y. Categories are encoded
     and missing values filled as `fit` learned it.
     """
-    check_output(out, suffixes=SUFFIXES, inputs=(metric, data))
+    check_output(out, suffixes=SUFFIXES, inputs=(metric, data), force=force)
     learned = load_metric(metric)
     points = read_points(data, label, reading, metric=learned)
     Z = learned.transform(points.X)
@@ -52,6 +54,7 @@ def distance(
     a: Annotated[str | None, typer.Option("--a", metavar="ROW", help="Row number, or values without a file.")] = None,
     b: Annotated[str | None, typer.Option("--b", metavar="ROW", help="Row number, or values without a file.")] = None,
     out: Out = None,
+    force: Force = False,
     label: Label = None,
     *,
     reading: Reading,
@@ -71,7 +74,7 @@ def distance(
         wrong("give a file of pairs, or --a and --b", "PAIRS")
     if a is not None and out is not None:
         wrong("it is for files of pairs; one distance is printed", "--out")
-    check_output(out, suffixes=SUFFIXES, inputs=(metric, data))
+    check_output(out, suffixes=SUFFIXES, inputs=(metric, data), force=force)
     learned = load_metric(metric)
     if a is not None and b is not None:
         if data is None:

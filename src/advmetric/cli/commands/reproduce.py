@@ -72,7 +72,8 @@ def reproduce(
         )
     typer.echo(str(page))
     if display.failures:
-        typer.echo(f"{display.failures} runs failed: the end of the report names them", err=True)
+        failed = "1 run failed" if display.failures == 1 else f"{display.failures} runs failed"
+        typer.echo(f"{failed}: see the end of the report", err=True)
         raise typer.Exit(1)
 
 

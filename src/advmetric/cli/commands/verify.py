@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from advmetric.cli.options import Label, MetricFile, Out, reads_tables, wrong
+from advmetric.cli.options import Force, Label, MetricFile, Out, reads_tables, wrong
 from advmetric.cli.output import SUFFIXES, check_output, give_back, merged
 from advmetric.io.contents import Reading
 from advmetric.io.samples import load_metric, read_pairs, read_points
@@ -33,6 +33,7 @@ def verify(
         float | None, typer.Option("--probability", min=0.0, max=1.0, help="Call a pair the same from this one on.")
     ] = None,
     out: Out = None,
+    force: Force = False,
     label: Label = None,
     *,
     reading: Reading,
@@ -46,7 +47,9 @@ def verify(
     """
     if threshold is not None and probability is not None:
         wrong("give one of the two", "--threshold / --probability")
-    check_output(out, suffixes=SUFFIXES, inputs=(metric, first, second))
+    if threshold is not None and not threshold >= 0.0:
+        wrong(f"{threshold} is not a distance, which is never negative", "--threshold")
+    check_output(out, suffixes=SUFFIXES, inputs=(metric, first, second), force=force)
     learned = load_metric(metric)
     if probability is not None and learned.calibration is None:
         wrong(f"{metric} has no probabilities: fit it on pairs", "--probability")
