@@ -4,27 +4,53 @@ Adversarial Metric Learning (Chen et al., IJCAI 2018) and the methods it is comp
 scikit-learn interface for class labels and for pairs.
 """
 
-from typing import TYPE_CHECKING
+from .algorithms.aml import AML
+from .algorithms.amlcv import AMLCV
+from .algorithms.arml import ARML
+from .algorithms.discriminative import NeighborAML, PairAML
+from .algorithms.drift import DRIFT
+from .algorithms.drml import DRML
+from .algorithms.erml import ERML
+from .algorithms.euclidean import Euclidean
+from .algorithms.flatgeo import FlatGeo
+from .algorithms.gmml import GMML
+from .algorithms.itml import ITML
+from .algorithms.lmnn.estimator import LMNN
+from .algorithms.registry import Method, methods
+from .algorithms.rgml import RGML
+from .algorithms.rvml import RVML, KernelRVML
+from .datasets import list_datasets, load_dataset
+from .metric.index import MetricIndex
+from .metric.mahalanobis import Mahalanobis
+from .pairs.samplers import AllPairs, BalancedPairs, NeighborPairs, RandomPairs
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from ._public import *  # noqa: F403
-    from ._public import __all__ as __all__
-else:
-
-    def __getattr__(name):
-        """Import the public names when one is first asked for.
-
-        The command line starts with this module: what it imports, Ctrl-C would interrupt with a traceback.
-        """
-        if name != "_public":
-            import advmetric._public as public
-
-            globals().update({known: getattr(public, known) for known in ("__all__", *public.__all__)})
-            if name in globals():
-                return globals()[name]
-        raise AttributeError(f"module 'advmetric' has no attribute {name!r}")
-
-    def __dir__():
-        return sorted({*globals(), *__getattr__("__all__")})
+__all__ = [
+    "AML",
+    "AMLCV",
+    "ARML",
+    "DRIFT",
+    "DRML",
+    "ERML",
+    "GMML",
+    "ITML",
+    "LMNN",
+    "RGML",
+    "RVML",
+    "AllPairs",
+    "BalancedPairs",
+    "Euclidean",
+    "FlatGeo",
+    "KernelRVML",
+    "Mahalanobis",
+    "Method",
+    "MetricIndex",
+    "NeighborAML",
+    "NeighborPairs",
+    "PairAML",
+    "RandomPairs",
+    "list_datasets",
+    "load_dataset",
+    "methods",
+]

@@ -631,26 +631,6 @@ def test_ctrl_c_exits_with_130_and_leaves_nothing(work):
     assert sorted(path.name for path in work.iterdir()) == ["endless.csv", "vehicle.csv"]
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-@pytest.mark.parametrize(
-    "start", [("-m", "advmetric"), ("-c", "import sys; from advmetric.cli import main; sys.exit(main())")]
-)
-def test_ctrl_c_during_the_imports_is_no_traceback(start):
-    process = subprocess.Popen(
-        [sys.executable, *start, "methods"],
-        env=ONE_THREAD,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    deadline = time.monotonic() + 300
-    while "/scipy/" not in mapped_by(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=300)
-    assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
-
-
 @pytest.mark.parametrize("absent", ["typer", "rich"])
 def test_without_the_extra_one_line_says_what_to_install(absent, cli, monkeypatch):
     monkeypatch.setitem(sys.modules, absent, None)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE, TESTS = ROOT / "src" / "advmetric", ROOT / "tests"
 OTHERS = ("contract", "repository", "reference", "end_to_end")
 """Folders of tests that do not mirror one module."""
-ROOT_MODULES = {"__init__", "__main__", "_public", "plots", "streaming"}
+ROOT_MODULES = {"__init__", "__main__", "plots", "streaming"}
 
 
 def test_tests_mirror_the_tree():

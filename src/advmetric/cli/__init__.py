@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from advmetric.utils.optional import is_installed
 
@@ -20,25 +16,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not is_installed(needed):
             print(f'error: the command line needs {needed}: pip install "advmetric[cli]"', file=sys.stderr)
             return 1
-    with _ended_by_ctrl_c():  # the imports take a second
-        from .app import run
-    return run(sys.argv[1:] if arguments is None else list(arguments))
-
-
-@contextmanager
-def _ended_by_ctrl_c() -> Iterator[None]:
-    """End the process on Ctrl-C: an exception within an import may be caught there, or become another one."""
-
-    def end(*_: object) -> None:
-        os.write(2, b"interrupted\n")
-        os._exit(130)
-
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, say
-        yield
-        return
-    signal.signal(signal.SIGINT, end)
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        from .app import run
+    except KeyboardInterrupt:  # the imports take a second
+        print("interrupted", file=sys.stderr)
+        return 130
+    return run(sys.argv[1:] if arguments is None else list(arguments))
