@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from advmetric.pairs.checks import check_index_pairs, check_pair_labels
+from advmetric.pairs.checks import check_formed_pairs, check_index_pairs, check_pair_labels
 from advmetric.pairs.data import LabelledPoints, Pairs, Samples
 from advmetric.utils.arrays import is_array_api, to_numpy
 from advmetric.utils.typing import Matrix
@@ -187,7 +187,7 @@ def check_pairs(
     elif count_dimensions(pairs) == 2 and learner.preprocessor is not None:
         view = _index_view(learner, pairs, partial)
     else:
-        view = _formed_view(pairs)
+        view = check_formed_pairs(pairs)
     d = view.X.shape[1]
     if reset:
         learner.n_features_in_ = d
@@ -213,20 +213,6 @@ def check_pairs_for(learner: Any, X: Any, y: Any, sampler: Any, random_state: An
     check_consistent_length(points, labels)
     pairs: Pairs = sampler.sample(points, labels, random_state)
     return pairs
-
-
-def _formed_view(pairs: Any) -> Pairs:
-    formed = as_floating(pairs) if is_array_api(pairs) else np.asarray(pairs)
-    if formed.ndim != 3 or formed.shape[1] != 2 or 0 in formed.shape:
-        raise ValueError(
-            f"pairs must have shape (N, 2, d) with N, d >= 1, got {formed.shape}. "
-            "For pairs of row numbers, shape (N, 2), set preprocessor to the points."
-        )
-    reject_non_numbers(pairs, "pairs")
-    if not is_array_api(formed):
-        formed = check_array(formed, dtype=FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
-    reject_nonfinite(formed, "pairs")
-    return Pairs.formed(formed)
 
 
 def _index_view(learner: Any, pairs: Any, partial: bool) -> Pairs:

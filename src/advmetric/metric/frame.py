@@ -1,4 +1,4 @@
-"""Points under a metric: checks, and coordinates that keep their digits (centred, in units of their spread)."""
+"""Coordinates of points under a metric that keep their digits: centred, in units of their spread."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
 
 from advmetric.utils.typing import Matrix, Vector
-from advmetric.utils.validation import FLOATS, reject_non_numbers, reject_nonfinite
 
 from .mahalanobis import Mahalanobis
 
-__all__ = ["Frame", "check_points", "linear_metric"]
+__all__ = ["Frame", "linear_metric"]
 
 
 def linear_metric(metric: Any) -> Mahalanobis:
@@ -25,20 +23,6 @@ def linear_metric(metric: Any) -> Mahalanobis:
             "transform the points first and index them under Mahalanobis(numpy.eye(r))."
         )
     return found
-
-
-def check_points(X: Any, name: str, metric: Mahalanobis) -> Matrix:
-    """Points that the metric can measure; a float array is not copied."""
-    reject_non_numbers(X, name)
-    columns, expected = getattr(X, "columns", None), metric.feature_names
-    if columns is not None and expected is not None and tuple(map(str, columns)) != expected:
-        raise ValueError(f"the columns of {name} are not the features that the metric was learned on, in their order.")
-    points: Matrix = check_array(X, dtype=FLOATS, ensure_all_finite=False, input_name=name)
-    d = metric.components.shape[1]
-    if points.shape[1] != d:
-        raise ValueError(f"{name} has {points.shape[1]} features, but the metric is expecting {d} features.")
-    reject_nonfinite(points, name, columns)
-    return points
 
 
 @dataclass(frozen=True)

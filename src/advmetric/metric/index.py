@@ -16,7 +16,8 @@ from advmetric.utils.parameters import Choice, Whole
 from advmetric.utils.typing import Matrix, Vector
 
 from . import faiss_stage
-from .frame import Frame, check_points, linear_metric
+from .checks import check_points
+from .frame import Frame, linear_metric
 from .knn import Indices, certified_nearest, majority, rounded_squares
 from .mahalanobis import Mahalanobis
 
@@ -119,7 +120,7 @@ class MetricIndex:
         """
         if len(self):
             raise ValueError("the index has points already; train comes before the first add.")
-        self._train(check_points(X, "X", self.metric))
+        self._train(self._check_points(X, "X"))
         return self
 
     def add(self, X: ArrayLike) -> MetricIndex:
@@ -127,7 +128,7 @@ class MetricIndex:
 
         A float32 or float64 array, which may be memory-mapped, is not copied as a whole.
         """
-        points = check_points(X, "X", self.metric)
+        points = self._check_points(X, "X")
         frame = self._frame or self._train(points)
         frame.check_reach(points, "X", self.metric, _LIMIT[self.engine])
         if self._searches_exactly:
@@ -190,7 +191,7 @@ class MetricIndex:
             raise ValueError("the index is empty; add points before asking for neighbours.")
         if k > len(self):
             raise ValueError(f"k={k} neighbours were asked for, but the index has {len(self)} points.")
-        queries = check_points(Q, "Q", self.metric)
+        queries = self._check_points(Q, "Q")
         self._frame.check_reach(queries, "Q", self.metric, _LIMIT[self.engine])
         distances, indices = np.empty((len(queries), k)), np.empty((len(queries), k), dtype=np.int64)
         # A block's candidates are held at once; thousands of queries a block keep faiss's matrix products large.
@@ -305,6 +306,9 @@ class MetricIndex:
                 raise ValueError(f"faiss has {self._index.ntotal} points of {self._index.d} features, not {n} of {d}")
 
     # --- checks -----------------------------------------------------------------------------------------
+
+    def _check_points(self, X: ArrayLike, name: str) -> Matrix:
+        return check_points(X, name, self.metric.components.shape[1], self.metric.feature_names)
 
     @property
     def _searches_exactly(self) -> bool:

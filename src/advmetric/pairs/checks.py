@@ -1,4 +1,4 @@
-"""Validation of index pairs and of the labels of pairs."""
+"""Validation of formed pairs, of index pairs and of the labels of pairs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,32 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
-from advmetric.utils.arrays import to_numpy
+from advmetric.utils.arrays import is_array_api, to_numpy
+from advmetric.utils.validation import FLOATS, as_floating, reject_non_numbers, reject_nonfinite
 
-__all__ = ["check_index_pairs", "check_pair_labels"]
+from .data import Pairs
+
+__all__ = ["check_formed_pairs", "check_index_pairs", "check_pair_labels"]
 
 _BLOCK = 1 << 20
 """Number of labels checked at a time."""
+
+
+def check_formed_pairs(pairs: Any) -> Pairs:
+    """Check an (N, 2, d) array-like of pairs; return an index view on its points."""
+    formed = as_floating(pairs) if is_array_api(pairs) else np.asarray(pairs)
+    if formed.ndim != 3 or formed.shape[1] != 2 or 0 in formed.shape:
+        raise ValueError(
+            f"pairs must have shape (N, 2, d) with N, d >= 1, got {formed.shape}. "
+            "For pairs of row numbers, shape (N, 2), set preprocessor to the points, or pass points[pairs]."
+        )
+    reject_non_numbers(pairs, "pairs")
+    if not is_array_api(formed):
+        formed = check_array(formed, dtype=FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
+    reject_nonfinite(formed, "pairs")
+    return Pairs.formed(formed)
 
 
 def check_index_pairs(pairs: Any, n: int | None, first: int = 0) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
