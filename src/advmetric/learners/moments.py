@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import inv
 
 from advmetric.linalg.span import complement
 from advmetric.linalg.spd import Geodesic, leading_generalised, symmetrize, with_signs
@@ -102,7 +101,7 @@ class Moments:
         # Pairs of one kind may all be duplicates: then the other kind sets the scale.
         a, b = a or b or 1.0, b or a or 1.0
         M0 = identity_like(A) if prior is None else convert_like(prior, A)
-        M0_inverse = M0 if prior is None else convert_like(symmetrize(inv(prior)), A)
+        M0_inverse = M0 if prior is None else convert_like(symmetrize(np.linalg.inv(prior)), A)
         A, B = A + (reg * a) * M0_inverse, B + (reg * b) * M0
         if not average:
             A, B = scatter.n_similar * A, scatter.n_dissimilar * B
