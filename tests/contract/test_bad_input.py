@@ -565,9 +565,18 @@ def test_bad_parameters_of_amlcv_are_named_before_any_work(vehicle, params, kind
         AMLCV(**params).fit(vehicle.X, vehicle.y)
 
 
-def test_a_bad_random_state_is_refused(vehicle):
-    with raises("'seed' cannot be used to seed a numpy.random.RandomState"):
-        AML(random_state="seed", pairs="random").fit(vehicle.X, vehicle.y)
+@pytest.mark.parametrize("seed", ["seed", -1, 1.5, 2**32, np.random.default_rng(0)], ids=str)
+def test_a_bad_random_state_is_refused_also_where_nothing_is_drawn(learner, vehicle, seed):
+    if "random_state" in learner.get_params():
+        with raises(f"random_state={seed!r} cannot be used to seed a numpy.random.RandomState; use None, an integer"):
+            learner.set_params(random_state=seed).fit(vehicle.X, vehicle.y)
+
+
+@pytest.mark.parametrize("verbose", ["a", None, -3, 0.5])
+def test_a_bad_verbose_is_refused(learner, vehicle, verbose):
+    if "verbose" in learner.get_params():
+        with raises("verbose", (TypeError, ValueError)):
+            learner.set_params(verbose=verbose).fit(vehicle.X, vehicle.y)
 
 
 def test_reg_zero_with_a_singular_scatter_is_refused_with_advice(vehicle):

@@ -25,7 +25,7 @@ from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.optimize.result import Result
 from advmetric.pairs.data import Pairs, Samples
 from advmetric.utils.arrays import convert_like, is_array_api, is_lazy, namespace, to_numpy
-from advmetric.utils.parameters import ANYTHING, Constraint, Real, Whole, check_parameters
+from advmetric.utils.parameters import ANYTHING, Constraint, Real, Whole, check_parameters, check_seed, check_verbosity
 from advmetric.utils.threads import blas_threads
 from advmetric.utils.typing import Matrix, Vector
 from advmetric.utils.validation import FLOATS, all_finite
@@ -42,8 +42,8 @@ ITERATION_CONSTRAINTS: dict[str, Constraint | Callable[..., None]] = {
     "max_iter": Whole(1),
     "tol": Real(0.0),
     "preprocessor": ANYTHING,
-    "random_state": ANYTHING,
-    "verbose": ANYTHING,
+    "random_state": check_seed,
+    "verbose": check_verbosity,
 }
 """Constraints on the parameters that all iterative learners share."""
 
@@ -140,8 +140,13 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
             self._set_decisions(Mahalanobis(components).pair_distance(sample), sample.labels)
 
     def _check_params(self) -> None:
-        """Raise TypeError or ValueError if a parameter is out of range."""
-        check_parameters(self.get_params(deep=False), self._constraints)
+        """Raise TypeError or ValueError if a parameter is out of range; make NumPy's integers Python's.
+
+        Those of few bits would overflow in products and differences.
+        """
+        params = self.get_params(deep=False)
+        check_parameters(params, self._constraints)
+        vars(self).update({name: int(value) for name, value in params.items() if isinstance(value, np.integer)})
 
     def _learn(self, data: Any, **extra: Any) -> Matrix:
         """Return the (r, d) components of the metric learned from checked data."""

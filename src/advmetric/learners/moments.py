@@ -23,7 +23,7 @@ from advmetric.pairs.pair_statistics import Statistics
 from advmetric.pairs.samplers import AllPairs, check_sampler, make_sampler
 from advmetric.pairs.scatter import all_pairs_scatter, pairs_scatter
 from advmetric.utils.arrays import convert_like, identity_like, namespace
-from advmetric.utils.parameters import ANYTHING, Constraint, Flag, Optional, Real, Whole
+from advmetric.utils.parameters import ANYTHING, Constraint, Flag, Optional, Real, Whole, check_seed
 from advmetric.utils.typing import Matrix
 from advmetric.utils.warning import warn
 
@@ -42,7 +42,7 @@ MOMENT_CONSTRAINTS: dict[str, Constraint | Callable[..., None]] = {
     "pairs": check_sampler,
     "average": Flag(),
     "preprocessor": ANYTHING,
-    "random_state": ANYTHING,
+    "random_state": check_seed,
 }
 """Constraints on the parameters that learners from moments share."""
 
