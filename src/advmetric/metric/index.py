@@ -17,7 +17,7 @@ from advmetric.utils.typing import Matrix, Vector
 
 from . import faiss_stage
 from .checks import check_points
-from .frame import Frame, linear_metric
+from .frame import Frame, embed, linear_metric
 from .knn import Indices, certified_nearest, majority, rounded_squares
 from .mahalanobis import Mahalanobis
 
@@ -136,7 +136,7 @@ class MetricIndex:
         for rows in _blocks(len(points)):
             scaled = frame(points[rows])
             if self._searches_exactly:
-                embedded = self.metric.transform(scaled)
+                embedded = embed(self.metric, scaled)
                 self._buffer[self._n : self._n + len(scaled)] = embedded
             if self.engine == "faiss":
                 single = scaled.astype(np.float32)
@@ -183,7 +183,8 @@ class MetricIndex:
         distances : (m, k) float64 array
             Not squared, nearest first.
         indices : (m, k) int64 array
-            Numbers of the points, in the order in which they were added.
+            Numbers of the points, in the order in which they were added. Of points at equal distance "exact" names
+            the first added first; equal points are at equal distance, and at 0 from themselves.
         """
         Whole(1)("k", k)
         self._check_settings()
@@ -218,7 +219,7 @@ class MetricIndex:
         return classes[majority(codes[self.query(Q, k)[1]], len(classes))]
 
     def _exact(self, scaled: Matrix, k: int) -> tuple[Matrix, Indices]:
-        points, queries = self._buffer[: self._n], self.metric.transform(scaled)
+        points, queries = self._buffer[: self._n], embed(self.metric, scaled)
         norms, precision = np.linalg.norm(queries, axis=1), np.float32 if self.engine == "faiss" else np.float64
         if self.engine == "faiss":
             single = scaled.astype(np.float32)
