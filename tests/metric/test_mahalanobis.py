@@ -449,7 +449,7 @@ def test_the_calibration_is_saved_and_part_of_the_checksum(tmp_path):
         ({"threshold": float("inf")}, "threshold=inf"),
         ({"threshold": "far"}, "threshold must be a number"),
         ({"calibration": [1.0, float("nan")]}, "calibration"),
-        ({"calibration": [1.0]}, "unpack"),
+        ({"calibration": [1.0]}, "calibration"),
         ({"feature_names": ["a"]}, "feature_names has 1 names for 4 features"),
         ({"components": np.zeros((0, 0))}, "components must be a finite"),
         ({"components": np.zeros((0, 4))}, "components must be a finite"),

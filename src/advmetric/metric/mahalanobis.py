@@ -20,7 +20,7 @@ from advmetric.utils.typing import Matrix, Vector
 from advmetric.utils.validation import FLOATS, all_finite, as_floating, reject_nonfinite
 
 from .checks import as_vector, check_pairs, check_points, check_width
-from .threshold import similar_probability
+from .threshold import Calibration, similar_probability
 
 __all__ = ["Mahalanobis"]
 
@@ -40,8 +40,8 @@ class Mahalanobis:
         Pairs no farther apart than this are called similar.
     feature_names : sequence of str, optional
         Names of the d features, kept with a saved metric.
-    calibration : (slope, intercept), optional
-        Of the log-odds of "same" as a function of the distance: see :meth:`probability`.
+    calibration : (slope, intercept) or (slope, intercept, power), optional
+        Of the log-odds of "same" as a function of the distance, to the power 1 by default: see :meth:`probability`.
     preparation : list of dict, optional
         How the command line turns the columns of a table into the d features (categories, missing values): facts that
         JSON can hold, kept with a saved metric. The metric itself does not use them.
@@ -61,7 +61,7 @@ class Mahalanobis:
     components: Matrix
     threshold: float | None = None
     feature_names: tuple[str, ...] | None = field(default=None)
-    calibration: tuple[float, float] | None = None
+    calibration: Calibration | None = None
     preparation: list[dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -82,10 +82,10 @@ class Mahalanobis:
                 raise ValueError(f"feature_names has {len(names)} names for {components.shape[1]} features.")
             object.__setattr__(self, "feature_names", names)
         if self.calibration is not None:
-            slope, intercept = (float(value) for value in self.calibration)
-            if not (np.isfinite(slope) and np.isfinite(intercept)):
-                raise ValueError(f"calibration={self.calibration!r} must be two finite numbers.")
-            object.__setattr__(self, "calibration", (slope, intercept))
+            numbers = tuple(float(value) for value in self.calibration)
+            if len(numbers) not in (2, 3) or not np.isfinite(numbers).all():
+                raise ValueError(f"calibration={self.calibration!r} must be two or three finite numbers.")
+            object.__setattr__(self, "calibration", numbers)
 
     @property
     def matrix(self) -> Matrix:
@@ -157,7 +157,7 @@ class Mahalanobis:
         return distances
 
     def probability(self, distances: Vector) -> Vector:
-        """Probability that pairs at these distances are the same: 1 / (1 + exp(-slope·d - intercept))."""
+        """Probability that pairs at these distances are the same: 1 / (1 + exp(-slope·dᵖ - intercept)), p the power."""
         if self.calibration is None:
             raise ValueError("this metric has no calibration; fit one with advmetric.metric.threshold.fit_probability.")
         return similar_probability(distances, self.calibration)

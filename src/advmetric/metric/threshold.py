@@ -8,7 +8,10 @@ from scipy.special import expit
 
 from advmetric.utils.typing import Vector
 
-__all__ = ["best_threshold", "fit_probability", "similar_probability"]
+__all__ = ["Calibration", "best_threshold", "fit_probability", "similar_probability"]
+
+Calibration = tuple[float, float] | tuple[float, float, float]
+"""(slope, intercept), perhaps with a power p: the log-odds of "same" are slope·dᵖ + intercept, with p = 1 by default."""
 
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
@@ -116,8 +119,8 @@ def _fit_log_odds(x: Vector, same: Vector) -> tuple[float, float]:
     return float(coefficients[0]), float(coefficients[1])
 
 
-def similar_probability(distances: Vector, calibration: tuple[float, float]) -> Vector:
-    """Return the probability that pairs at these distances are the same: 1 / (1 + exp(-slope·d - intercept))."""
-    slope, intercept = calibration
-    probabilities: Vector = expit(slope * np.asarray(distances) + intercept)
+def similar_probability(distances: Vector, calibration: Calibration) -> Vector:
+    """Return the probability that pairs at these distances are the same: 1 / (1 + exp(-slope·dᵖ - intercept))."""
+    slope, intercept, *power = calibration
+    probabilities: Vector = expit(slope * np.asarray(distances) ** (power[0] if power else 1.0) + intercept)
     return probabilities
