@@ -449,6 +449,11 @@ def test_bad_ways_to_calibrate_are_refused_and_change_nothing(fitted_on_pairs, v
         fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "youden")
     with raises("strategy='max_tpr' needs min_rate in [0, 1], got None"):
         fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "max_tpr")
+    for strategy, name, bad in (("max_tnr", "min_rate", "a"), ("f_beta", "beta", None), ("f_beta", "beta", [1.0])):
+        with raises(f"{name} must be a number, got {bad!r}", TypeError):
+            fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, strategy, **{name: bad})
+    with raises("min_rate=1.5 must be a finite number >= 0 and <= 1"):
+        fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "max_tpr", min_rate=1.5)
     with raises("beta=-1.0 must be a finite number >= 0"):
         fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "f_beta", beta=-1.0)
     assert fitted_on_pairs.threshold_ == before

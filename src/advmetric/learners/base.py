@@ -19,6 +19,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.validation import check_array
 
 from advmetric.linalg.norms import squares_are_finite
 from advmetric.metric.mahalanobis import Mahalanobis
@@ -28,7 +29,7 @@ from advmetric.utils.arrays import convert_like, is_array_api, is_lazy, namespac
 from advmetric.utils.parameters import ANYTHING, Constraint, Real, Whole, check_parameters, check_seed, check_verbosity
 from advmetric.utils.threads import blas_threads
 from advmetric.utils.typing import Matrix, Vector
-from advmetric.utils.validation import FLOATS, all_finite
+from advmetric.utils.validation import FLOATS, all_finite, as_floating, reject_non_numbers, reject_nonfinite
 from advmetric.utils.warning import warn
 
 from . import dask
@@ -241,11 +242,12 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
         X : array of shape (n, d)
         """
         self._check_fitted()
-        embedded: Any = Z if is_array_api(Z) else np.asarray(Z)
-        if not is_array_api(embedded) and embedded.dtype not in FLOATS:
-            embedded = embedded.astype(np.float64)
+        reject_non_numbers(Z, "Z")
+        options: Any = {"dtype": FLOATS, "ensure_2d": False, "allow_nd": True, "ensure_all_finite": False}
+        embedded: Any = as_floating(Z, keep_gradient=True) if is_array_api(Z) else check_array(Z, **options)
         if embedded.ndim != 2 or embedded.shape[1] != self._n_features_out:
             raise ValueError(f"Z has shape {tuple(embedded.shape)}; (n, {self._n_features_out}) is needed.")
+        reject_nonfinite(embedded, "Z")
         components: Any = self.components_
         if issparse(components):  # the identity of many features
             solved: Matrix = spsolve(components.tocsc(), embedded.T).T.astype(embedded.dtype)
@@ -268,7 +270,10 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
             )
 
     def get_metric(self) -> Mahalanobis:
-        """Return the learned metric: callable on two vectors, and saved to a file by its ``save``."""
+        """Return the learned metric: callable on two vectors, and saved to a file by its ``save``.
+
+        It shares ``components_``, which ``fit`` replaces and does not change.
+        """
         self._check_fitted()
         names = getattr(self, "feature_names_in_", None)
         return Mahalanobis(

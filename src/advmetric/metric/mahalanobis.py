@@ -35,7 +35,8 @@ class Mahalanobis:
     Parameters
     ----------
     components : (r, d) array
-        L; the rows span the embedding in which the distance is Euclidean.
+        L; the rows span the embedding in which the distance is Euclidean. An array of float64 is not copied: what is
+        written to it later changes the metric.
     threshold : float, optional
         Pairs no farther apart than this are called similar.
     feature_names : sequence of str, optional
