@@ -147,7 +147,7 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
         """
         params = self.get_params(deep=False)
         check_parameters(params, self._constraints)
-        vars(self).update({name: int(value) for name, value in params.items() if isinstance(value, np.integer)})
+        self.set_params(**{name: int(value) for name, value in params.items() if isinstance(value, np.integer)})
 
     def _learn(self, data: Any, **extra: Any) -> Matrix:
         """Return the (r, d) components of the metric learned from checked data."""

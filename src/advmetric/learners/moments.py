@@ -101,7 +101,7 @@ class Moments:
         # Pairs of one kind may all be duplicates: then the other kind sets the scale.
         a, b = a or b or 1.0, b or a or 1.0
         M0 = identity_like(A) if prior is None else convert_like(prior, A)
-        M0_inverse = M0 if prior is None else convert_like(symmetrize(np.linalg.inv(prior)), A)
+        M0_inverse = M0 if prior is None else symmetrize(convert_like(np.linalg.inv(prior), A))
         A, B = A + (reg * a) * M0_inverse, B + (reg * b) * M0
         if not average:
             A, B = scatter.n_similar * A, scatter.n_dissimilar * B

@@ -106,16 +106,16 @@ class Mahalanobis:
         X : array-like of shape (n, d)
             Array, list, DataFrame (with the columns ``feature_names``, if there are any) or sparse matrix.
         """
-        X = self._points(X)
-        if is_array_api(X):
-            return X @ namespace(X).astype(convert_like(self.dense_components, X), X.dtype).T
-        dtype = X.dtype if X.dtype == np.float32 else np.float64
+        points = self._points(X)
+        if is_array_api(points):
+            return points @ namespace(points).astype(convert_like(self.dense_components, points), points.dtype).T
+        dtype = points.dtype if points.dtype == np.float32 else np.float64
         with np.errstate(over="ignore", invalid="ignore"):
-            embedded: Any = X @ self.components.T.astype(dtype, copy=False)
+            embedded: Any = points @ self.components.T.astype(dtype, copy=False)
             if not all_finite(embedded):  # intermediate products overflow before the result does
-                embedded = _finite_product(X, self.components.T).astype(dtype)
+                embedded = _finite_product(points, self.components.T).astype(dtype)
         if not all_finite(embedded):
-            reject_nonfinite(X, "X")
+            reject_nonfinite(points, "X")
             raise ValueError(f"the embedding of X is out of the range of {np.dtype(dtype)}; rescale the features of X.")
         return embedded.toarray() if issparse(embedded) else embedded
 
