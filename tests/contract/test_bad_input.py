@@ -1,13 +1,14 @@
 """Bad input: an error that names the argument, the place and what to do, from every learner and method."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from advmetric import AML, AMLCV, ARML, DRIFT, GMML, ITML, LMNN, FlatGeo, NeighborAML, load_dataset, methods
 
@@ -79,12 +80,58 @@ def test_numbers_whose_sum_overflows_are_not_taken_for_inf():
         AML().fit(X * [1, 1], [0, 0, 1, 1])
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_flawed_labels_are_refused(learner, vehicle, value):
+def test_infinite_labels_are_refused(learner, vehicle):
     y = vehicle.y.astype(float)
-    y[3] = value
-    with pytest.raises(ValueError, match=r"Input y contains (NaN|infinity)"):
+    y[3] = np.inf
+    with raises("Input y contains infinity"):
         learner.fit(vehicle.X, y)
+
+
+MISSING = {
+    "float": lambda y: pd.Series(y, dtype=float).where(y > 0).to_numpy(),
+    "object": lambda y: np.where(y > 0, y.astype(str).astype(object), None),
+    **{
+        dtype: lambda y, dtype=dtype: pd.Series(y > 1 if dtype == "boolean" else y).astype(dtype).where(y > 0)
+        for dtype in ("Int64", "Float64", "boolean", "string", "category", "str")
+    },
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+def test_missing_labels_are_named_by_row(kind):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = np.repeat([1, 2, 0, 2, 1], 12)
+    learner = AML().fit(X, y)
+    message = "y has no label (None or NaN) at row 24 (12 rows affected). Drop such rows."
+    for ask in (learner.fit, learner.score, learner.adversarial_pairs, AML().partial_fit):
+        with raises(message):
+            ask(X, MISSING[kind](y))
+
+
+def test_continuous_labels_are_refused(learner, vehicle):
+    y = vehicle.y + 0.5
+    with raises("Unknown label type: continuous"):
+        learner.fit(vehicle.X, y)
+    learner.fit(vehicle.X, vehicle.y)
+    with raises("Unknown label type: continuous"):
+        learner.score(vehicle.X, y)
+
+
+def test_labels_are_taken_from_nullable_columns(vehicle):
+    expected = GMML().fit(vehicle.X, vehicle.y).components_
+    for dtype in ("Int64", "Float64", "string", "category"):
+        y = pd.Series(vehicle.y).astype(dtype)
+        np.testing.assert_array_equal(GMML().fit(vehicle.X, y).components_, expected)
+
+
+def test_labels_that_mostly_occur_once_give_no_warning(learner):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    people = np.array([f"person {i:02}" for i in [*range(31), *[31] * 29]])
+    for y in (people, people.astype(object), np.unique(people, return_inverse=True)[1].astype(float)):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="The number of unique classes")
+            warnings.filterwarnings("ignore", category=ConvergenceWarning)
+            clone(learner).fit(X, y).score(X, y)
 
 
 # --- shape and type -------------------------------------------------------------------------------------
@@ -402,6 +449,11 @@ def test_bad_ways_to_calibrate_are_refused_and_change_nothing(fitted_on_pairs, v
         fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "youden")
     with raises("strategy='max_tpr' needs min_rate in [0, 1], got None"):
         fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "max_tpr")
+    for strategy, name, bad in (("max_tnr", "min_rate", "a"), ("f_beta", "beta", None), ("f_beta", "beta", [1.0])):
+        with raises(f"{name} must be a number, got {bad!r}", TypeError):
+            fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, strategy, **{name: bad})
+    with raises("min_rate=1.5 must be a finite number >= 0 and <= 1"):
+        fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "max_tpr", min_rate=1.5)
     with raises("beta=-1.0 must be a finite number >= 0"):
         fitted_on_pairs.calibrate_threshold(vehicle.formed, vehicle.kinds, "f_beta", beta=-1.0)
     assert fitted_on_pairs.threshold_ == before
@@ -520,9 +572,18 @@ def test_bad_parameters_of_amlcv_are_named_before_any_work(vehicle, params, kind
         AMLCV(**params).fit(vehicle.X, vehicle.y)
 
 
-def test_a_bad_random_state_is_refused(vehicle):
-    with raises("'seed' cannot be used to seed a numpy.random.RandomState"):
-        AML(random_state="seed", pairs="random").fit(vehicle.X, vehicle.y)
+@pytest.mark.parametrize("seed", ["seed", -1, 1.5, 2**32, np.random.default_rng(0)], ids=str)
+def test_a_bad_random_state_is_refused_also_where_nothing_is_drawn(learner, vehicle, seed):
+    if "random_state" in learner.get_params():
+        with raises(f"random_state={seed!r} cannot be used to seed a numpy.random.RandomState; use None, an integer"):
+            learner.set_params(random_state=seed).fit(vehicle.X, vehicle.y)
+
+
+@pytest.mark.parametrize("verbose", ["a", None, -3, 0.5])
+def test_a_bad_verbose_is_refused(learner, vehicle, verbose):
+    if "verbose" in learner.get_params():
+        with raises("verbose", (TypeError, ValueError)):
+            learner.set_params(verbose=verbose).fit(vehicle.X, vehicle.y)
 
 
 def test_reg_zero_with_a_singular_scatter_is_refused_with_advice(vehicle):

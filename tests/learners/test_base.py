@@ -1,6 +1,7 @@
 """What the base class gives to all learners: the inverse of transform, and metrics in range or none."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import NotFittedError
@@ -36,6 +37,15 @@ def test_inverse_transform_checks_its_input(vehicle):
     for bad in (np.eye(4), np.ones(3)):
         with pytest.raises(ValueError, match=r"Z has shape .*; \(n, 3\) is needed"):
             learned.inverse_transform(bad)
+    Z = np.zeros((3, 3))
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        learned.inverse_transform(Z + 1j)
+    Z[1, 2] = np.nan
+    for form in (np.asarray, np.ndarray.tolist, pd.DataFrame):
+        with pytest.raises(ValueError, match="Input Z contains NaN at row 1, column 2"):
+            learned.inverse_transform(form(Z))
+    with pytest.raises(ValueError, match="Z has the text a at row 0, column 0"):
+        learned.inverse_transform([["a", 1.0, 2.0]])
 
 
 def test_inverse_transform_of_many_features_that_are_kept_sparse():

@@ -101,6 +101,34 @@ def test_transform_takes_row_numbers_with_a_preprocessor(vehicle, callable_):
     np.testing.assert_allclose(learned.transform(vehicle.X[:2]), learned.transform(range(2)))
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "UInt16", "int64[pyarrow]", {0: "Int64", 1: "int32"}])
+def test_row_numbers_may_be_in_nullable_columns(vehicle, dtype):
+    frame = pd.DataFrame(vehicle.indices).astype(dtype)
+    expected = GMML(preprocessor=vehicle.X).fit(vehicle.indices, vehicle.kinds)
+    learned = GMML(preprocessor=vehicle.X).fit(frame, vehicle.kinds)
+    np.testing.assert_array_equal(learned.components_, expected.components_)
+    np.testing.assert_array_equal(learned.pair_distance(frame), expected.pair_distance(vehicle.indices))
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]"])
+def test_missing_row_numbers_are_named(vehicle, dtype):
+    frame = pd.DataFrame(vehicle.indices).astype(dtype)
+    frame.iloc[7, 1] = pd.NA
+    with pytest.raises(ValueError, match=r"index pairs have no row number at row 7, column 1\. Drop"):
+        AML(preprocessor=vehicle.X).fit(frame, vehicle.kinds)
+
+
+def test_row_numbers_of_triplets_may_be_in_nullable_columns(vehicle):
+    rows = pd.DataFrame(np.random.default_rng(0).integers(len(vehicle.X), size=(40, 3)))
+    expected = PairAML(preprocessor=vehicle.X).fit(rows).components_
+    np.testing.assert_array_equal(PairAML(preprocessor=vehicle.X).fit(rows.astype("Int64")).components_, expected)
+    missing = rows.astype("Int64").mask(rows == rows.iloc[3, 0])
+    with pytest.raises(ValueError, match="index triplets have no row number at row 3, column 0"):
+        PairAML(preprocessor=vehicle.X).fit(missing.iloc[:4])
+    with pytest.raises(TypeError, match="index triplets must be integers, got dtype float64"):
+        PairAML(preprocessor=vehicle.X).fit(rows.astype(float))
+
+
 def test_row_numbers_out_of_range_are_refused(vehicle):
     learned = AML(preprocessor=vehicle.X).fit(vehicle.indices, vehicle.kinds)
     for rows in ([0, len(vehicle.X)], [-1]):

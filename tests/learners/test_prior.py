@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from advmetric import AML, GMML
+from advmetric import AML, GMML, PairAML
 from advmetric.learners.prior import covariance_root, prior_matrix
 from advmetric.pairs.data import LabelledPoints
 
@@ -58,6 +58,19 @@ def test_directions_without_spread_get_a_finite_prior():
 def test_batches_cannot_give_the_covariance(vehicle):
     with pytest.raises(ValueError, match="prior='covariance' needs the points, which batches do not keep"):
         AML(prior="covariance").partial_fit(vehicle.X, vehicle.y)
+
+
+def test_complex_priors_are_refused(vehicle):
+    for learner in (AML, GMML, PairAML):
+        with pytest.raises(ValueError, match="Complex data not supported: prior must be"):
+            learner(prior=np.eye(18) * (1 + 0j)).fit(vehicle.X, vehicle.y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_priors_of_huge_condition_give_no_warning_of_scipy(vehicle):
+    X = vehicle.X[:, :3]
+    learned = GMML(prior=np.diag([1e-9, 1.0, 1e9])).fit(X, vehicle.y)
+    assert np.isfinite(learned.components_).all()
 
 
 def test_other_names_are_refused(vehicle):

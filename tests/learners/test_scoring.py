@@ -68,6 +68,15 @@ def test_where_there_are_no_training_pairs_to_compare_with_the_message_says_so(s
     assert isinstance(learned.statistics_, PairStatistics)
 
 
+def test_points_of_different_people_are_scored_whatever_their_number(vehicle, monkeypatch):
+    learned = AML().fit(vehicle.X, vehicle.y)
+    people = np.arange(len(vehicle.X))
+    listed = learned.score(vehicle.X, people)
+    monkeypatch.setattr("advmetric.learners.scoring._MOST_LISTED", len(people) - 1)
+    monkeypatch.setattr("advmetric.learners.scoring._DRAWN", 50_000)
+    assert learned.score(vehicle.X, people) == pytest.approx(listed, abs=0.01)
+
+
 def test_one_point_cannot_be_scored(vehicle):
     learned = AML().fit(vehicle.X, vehicle.y)
     with pytest.raises(ValueError, match="X has one point only"):

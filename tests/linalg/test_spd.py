@@ -6,7 +6,7 @@ import pytest
 from pyriemann.geometry.geodesic import geodesic_riemann
 from scipy.linalg import fractional_matrix_power, sqrtm
 
-from advmetric.linalg.spd import Geodesic, geometric_mean, project_spd, spd_factor, symmetrize
+from advmetric.linalg.spd import Geodesic, geometric_mean, leading_generalised, project_spd, spd_factor, symmetrize
 from reference.matrices import DIGITS, affine_error, exact, exact_geometric_mean, norm_error, random_spd
 
 pytestmark = pytest.mark.numerical
@@ -127,6 +127,18 @@ def test_factors_of_the_geodesic_are_joint_factors_of_its_ends(rng, condition_of
     assert np.abs(geodesic.V.T @ geodesic.W - np.eye(6)).max() < 1e-9
     F = geodesic.factor(0.3)
     assert relative(F @ F.T, geodesic.at(0.3)) < 1e-13
+
+
+def test_leading_vectors_are_found_where_all_eigenvalues_agree():
+    """As with one feature so much larger than the others that A and B are proportional, but for rounding."""
+    for seed in range(500):
+        rng = np.random.default_rng(seed)
+        rounding = 1e-30 * symmetrize(rng.normal(size=(10, 10)))
+        shape = np.diag([1.0] + [0.0] * 9) + 1e-4 * np.eye(10)
+        a, b = rng.uniform(0.5, 2.0, size=2)
+        vectors = leading_generalised(b * shape + rounding, a * shape + rounding, 1)
+        assert vectors.shape == (10, 1)
+        assert vectors[:, 0] @ (a * shape) @ vectors[:, 0] == pytest.approx(1.0)
 
 
 def test_results_are_exactly_symmetric(rng):

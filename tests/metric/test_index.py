@@ -76,6 +76,20 @@ def plain(metric, X, Q, k):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("d", "r"), [(8, 8), (50, 3), (200, 200)])
+def test_ties_do_not_depend_on_batches(engine, d, r):
+    X = np.repeat(cloud(100, d), 3, axis=0)
+    index = MetricIndex(oblique(d, r), engine=engine)
+    for part in np.split(X, [1, 2, 9, 42, 250]):
+        index.add(part)
+    expected = np.arange(300) // 3 * 3
+    for step in (1, 2, 3, 7, 33, 300):
+        found = [index.query(X[start : start + step], k=3) for start in range(0, 300, step)]
+        assert_array_equal(np.concatenate([distances for distances, _ in found]), 0.0)
+        assert_array_equal(np.concatenate([indices for _, indices in found]), expected[:, None] + np.arange(3))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("k", [1, 7, 50])
 def test_exact_neighbours_are_those_of_scikit_learn_s_brute_force(learned, engine, k):
     aml, X, _, Q = learned

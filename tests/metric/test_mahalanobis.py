@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import eye_array
+from scipy.sparse import csr_array, eye_array
 from sklearn.neighbors import KNeighborsClassifier
 
 from advmetric import AML, GMML, Mahalanobis
@@ -94,6 +94,76 @@ def test_matrices_and_vectors_of_another_length_are_refused(bad):
         metric(bad, [0, 0])
     with pytest.raises(ValueError, match="v must be a vector of length 2, got shape"):
         metric([0, 0], bad)
+
+
+@pytest.mark.parametrize("name", ["u", "v"])
+def test_complex_vectors_are_refused(name):
+    vectors = {"u": [0, 0], "v": [0, 0]} | {name: [1j, 0]}
+    with pytest.raises(ValueError, match=f"Complex data not supported: {name} must be real"):
+        Mahalanobis(np.eye(2))(**vectors)
+
+
+# --- what it takes ----------------------------------------------------------------------------------------
+
+
+def measured():
+    """A metric of named features, and points as a frame."""
+    rng = np.random.default_rng(0)
+    return Mahalanobis(rng.normal(size=(2, 3)), None, ("a", "b", "c")), pd.DataFrame(
+        rng.normal(size=(6, 3)), columns=[*"abc"]
+    )
+
+
+@pytest.mark.parametrize("form", [lambda F: F, lambda F: F.to_numpy().tolist(), lambda F: csr_array(F.to_numpy())])
+def test_points_come_in_the_forms_that_learners_take(form):
+    metric, frame = measured()
+    np.testing.assert_allclose(metric.transform(form(frame)), metric.transform(frame.to_numpy()), rtol=1e-14)
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist])
+def test_pairs_may_be_formed(form):
+    metric, frame = measured()
+    pairs = frame.to_numpy().reshape(3, 2, 3)
+    expected = [metric(*pair) for pair in pairs]
+    np.testing.assert_allclose(metric.pair_distance(form(pairs)), expected)
+
+
+def test_whole_numbers_are_points_too():
+    metric = Mahalanobis([[0.5, 0.25]])
+    assert metric.transform(np.array([[1, 2]])) == metric.transform([[1, 2]]) == [[1.0]]
+    torch = pytest.importorskip("torch")
+    assert metric.transform(torch.tensor([[1, 2]])).tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist, csr_array])
+def test_what_cannot_be_measured_is_named(form):
+    metric, frame = measured()
+    X = frame.to_numpy().copy()
+    with pytest.raises(ValueError, match="X has 2 features, but the metric is expecting 3 features"):
+        metric.transform(form(X[:, :2]))
+    X[4, 1] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN at row 4, column 1"):
+        metric.transform(form(X))
+
+
+def test_pairs_that_cannot_be_measured_are_named():
+    metric, frame = measured()
+    pairs = frame.to_numpy().copy().reshape(3, 2, 3)
+    with pytest.raises(ValueError, match="pairs have 2 features, but the metric is expecting 3 features"):
+        metric.pair_distance(pairs[:, :, :2])
+    with pytest.raises(ValueError, match=r"pairs must have shape \(N, 2, d\).*or pass points\[pairs\]"):
+        metric.pair_distance([[0, 1]])
+    pairs[1, 0, 2] = np.inf
+    with pytest.raises(ValueError, match="Input pairs contains inf at pair 1, point 0, feature 2"):
+        metric.pair_distance(pairs)
+    with pytest.raises(ValueError, match="Input X contains inf at row 2, column 2"):
+        metric.pair_distance(Pairs.formed(pairs))
+
+
+def test_columns_in_another_order_are_refused():
+    metric, frame = measured()
+    with pytest.raises(ValueError, match="the columns of X are not the features that the metric was learned on"):
+        metric.transform(frame[["b", "a", "c"]])
 
 
 def test_vectors_of_features_that_are_kept_sparse():
@@ -379,7 +449,7 @@ def test_the_calibration_is_saved_and_part_of_the_checksum(tmp_path):
         ({"threshold": float("inf")}, "threshold=inf"),
         ({"threshold": "far"}, "threshold must be a number"),
         ({"calibration": [1.0, float("nan")]}, "calibration"),
-        ({"calibration": [1.0]}, "unpack"),
+        ({"calibration": [1.0]}, "calibration"),
         ({"feature_names": ["a"]}, "feature_names has 1 names for 4 features"),
         ({"components": np.zeros((0, 0))}, "components must be a finite"),
         ({"components": np.zeros((0, 4))}, "components must be a finite"),

@@ -13,7 +13,7 @@ from advmetric.learners.base import MetricLearner
 from advmetric.optimize.result import Monitor, make_monitor
 from advmetric.pairs.data import LabelledPoints
 from advmetric.pairs.triplets import centred, nearest_impostors, target_neighbors
-from advmetric.utils.parameters import ANYTHING, Choice, Real, Whole
+from advmetric.utils.parameters import ANYTHING, Choice, Real, Whole, check_seed, check_verbosity
 from advmetric.utils.typing import Indices, Matrix, Vector
 
 __all__ = ["ARML", "evaluate", "maximise_radii"]
@@ -197,8 +197,8 @@ class ARML(MetricLearner):
         "step_size": Real(0.0, open_low=True),
         "n_refresh": Whole(0),
         "preprocessor": ANYTHING,
-        "random_state": ANYTHING,
-        "verbose": ANYTHING,
+        "random_state": check_seed,
+        "verbose": check_verbosity,
     }
 
     def __init__(

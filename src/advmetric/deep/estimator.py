@@ -17,7 +17,18 @@ from torch import nn
 
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.pairs.checks import check_pair_labels
-from advmetric.utils.parameters import ANYTHING, Choice, Constraint, Flag, Optional, Real, Whole, check_parameters
+from advmetric.utils.parameters import (
+    ANYTHING,
+    Choice,
+    Constraint,
+    Flag,
+    Optional,
+    Real,
+    Whole,
+    check_parameters,
+    check_seed,
+    check_verbosity,
+)
 
 from .decisions import NetworkDecisions
 from .evaluation import embedded_distances, labelled_auc
@@ -157,8 +168,8 @@ class DeepAML(NetworkDecisions, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "checkpoint": ANYTHING,
         "checkpoint_every": Whole(1),
         "preprocessor": ANYTHING,
-        "random_state": ANYTHING,
-        "verbose": ANYTHING,
+        "random_state": check_seed,
+        "verbose": check_verbosity,
     }
 
     def __init__(

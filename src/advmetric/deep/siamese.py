@@ -18,7 +18,15 @@ from torch.nn import functional
 from advmetric.features.images import check_grey_images, normalise_patches
 from advmetric.pairs.checks import check_index_pairs, check_pair_labels
 from advmetric.utils.archive import read_archive, write_archive
-from advmetric.utils.parameters import ANYTHING, Choice, Constraint, Real, Whole, check_parameters
+from advmetric.utils.parameters import (
+    Choice,
+    Constraint,
+    Real,
+    Whole,
+    check_parameters,
+    check_seed,
+    check_verbosity,
+)
 from advmetric.utils.progress import get_logger, progress
 
 from .backbones import small_cnn
@@ -133,8 +141,8 @@ class SiameseNet(BaseEstimator):
         "lr": Real(0.0, open_low=True),
         "loss": Choice("contrastive", "triplet"),
         "patience": Whole(1),
-        "random_state": ANYTHING,
-        "verbose": ANYTHING,
+        "random_state": check_seed,
+        "verbose": check_verbosity,
     }
 
     def __init__(

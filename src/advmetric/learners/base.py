@@ -19,16 +19,17 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.validation import check_array
 
 from advmetric.linalg.norms import squares_are_finite
 from advmetric.metric.mahalanobis import Mahalanobis
 from advmetric.optimize.result import Result
 from advmetric.pairs.data import Pairs, Samples
 from advmetric.utils.arrays import convert_like, is_array_api, is_lazy, namespace, to_numpy
-from advmetric.utils.parameters import ANYTHING, Constraint, Real, Whole, check_parameters
+from advmetric.utils.parameters import ANYTHING, Constraint, Real, Whole, check_parameters, check_seed, check_verbosity
 from advmetric.utils.threads import blas_threads
 from advmetric.utils.typing import Matrix, Vector
-from advmetric.utils.validation import FLOATS, all_finite
+from advmetric.utils.validation import FLOATS, all_finite, as_floating, reject_non_numbers, reject_nonfinite
 from advmetric.utils.warning import warn
 
 from . import dask
@@ -42,8 +43,8 @@ ITERATION_CONSTRAINTS: dict[str, Constraint | Callable[..., None]] = {
     "max_iter": Whole(1),
     "tol": Real(0.0),
     "preprocessor": ANYTHING,
-    "random_state": ANYTHING,
-    "verbose": ANYTHING,
+    "random_state": check_seed,
+    "verbose": check_verbosity,
 }
 """Constraints on the parameters that all iterative learners share."""
 
@@ -140,8 +141,13 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
             self._set_decisions(Mahalanobis(components).pair_distance(sample), sample.labels)
 
     def _check_params(self) -> None:
-        """Raise TypeError or ValueError if a parameter is out of range."""
-        check_parameters(self.get_params(deep=False), self._constraints)
+        """Raise TypeError or ValueError if a parameter is out of range; make NumPy's integers Python's.
+
+        Those of few bits would overflow in products and differences.
+        """
+        params = self.get_params(deep=False)
+        check_parameters(params, self._constraints)
+        self.set_params(**{name: int(value) for name, value in params.items() if isinstance(value, np.integer)})
 
     def _learn(self, data: Any, **extra: Any) -> Matrix:
         """Return the (r, d) components of the metric learned from checked data."""
@@ -236,11 +242,12 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
         X : array of shape (n, d)
         """
         self._check_fitted()
-        embedded: Any = Z if is_array_api(Z) else np.asarray(Z)
-        if not is_array_api(embedded) and embedded.dtype not in FLOATS:
-            embedded = embedded.astype(np.float64)
+        reject_non_numbers(Z, "Z")
+        options: Any = {"dtype": FLOATS, "ensure_2d": False, "allow_nd": True, "ensure_all_finite": False}
+        embedded: Any = as_floating(Z, keep_gradient=True) if is_array_api(Z) else check_array(Z, **options)
         if embedded.ndim != 2 or embedded.shape[1] != self._n_features_out:
             raise ValueError(f"Z has shape {tuple(embedded.shape)}; (n, {self._n_features_out}) is needed.")
+        reject_nonfinite(embedded, "Z")
         components: Any = self.components_
         if issparse(components):  # the identity of many features
             solved: Matrix = spsolve(components.tocsc(), embedded.T).T.astype(embedded.dtype)
@@ -263,7 +270,10 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
             )
 
     def get_metric(self) -> Mahalanobis:
-        """Return the learned metric: callable on two vectors, and saved to a file by its ``save``."""
+        """Return the learned metric: callable on two vectors, and saved to a file by its ``save``.
+
+        It shares ``components_``, which ``fit`` replaces and does not change.
+        """
         self._check_fitted()
         names = getattr(self, "feature_names_in_", None)
         return Mahalanobis(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
-from advmetric.metric.threshold import best_threshold, fit_probability, similar_probability
+from advmetric.metric.threshold import Calibration, best_threshold, fit_probability, similar_probability
 from advmetric.pairs.data import Pairs
 from advmetric.pairs.sample import threshold_pairs
 from advmetric.utils.arrays import convert_like, is_array_api, to_numpy
@@ -25,7 +25,7 @@ def decides_on_pairs(learner: Any) -> bool:
     if hasattr(learner, "threshold_") or not hasattr(learner, "components_"):
         return True
     raise AttributeError(
-        f"this {type(learner).__name__} was fitted on points, so it has no threshold to decide on pairs with. "
+        f"this {type(learner).__name__} was not fitted on pairs, so it has no threshold to decide on them with. "
         "Choose one on labelled pairs: calibrate_threshold(pairs, y), or set it: set_threshold(distance)."
     )
 
@@ -34,7 +34,7 @@ class PairDecisions:
     """Mixin for learners: a threshold on the distance, chosen in ``fit`` on pairs or by ``calibrate_threshold``."""
 
     threshold_: float
-    calibration_: tuple[float, float]
+    calibration_: Calibration
 
     def _choose_threshold(self, pairs: Pairs) -> None:
         """Choose threshold and calibration on checked training pairs, or on a sample of them."""

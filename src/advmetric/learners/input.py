@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from advmetric.pairs.checks import check_index_pairs, check_pair_labels
+from advmetric.pairs.checks import check_formed_pairs, check_index_pairs, check_pair_labels
 from advmetric.pairs.data import LabelledPoints, Pairs, Samples
 from advmetric.utils.arrays import is_array_api, to_numpy
 from advmetric.utils.typing import Matrix
@@ -62,8 +63,6 @@ def _is_index_pairs(X: Any) -> bool:
 def check_samples(learner: Any, X: Any, y: Any) -> Samples:
     """Check the input of ``fit``; set ``n_features_in_``, ``feature_names_in_`` and ``classes_``."""
     name = type(learner).__name__
-    reject_masked(y, "y")
-    y = to_numpy(y) if is_array_api(y) else y
     if holds_pairs(learner, X):
         if "pairs" not in learner.supervision:
             raise ValueError(f"{name} learns from points with class labels (X of shape (n, d)), not from pairs.")
@@ -72,8 +71,7 @@ def check_samples(learner: Any, X: Any, y: Any) -> Samples:
         return pairs
     if "points" not in learner.supervision:
         raise ValueError(f"{name} learns from pairs (X of shape (N, 2, d), y of -1 and +1), not from points.")
-    points, labels = _checked(learner, X, y, reset=True, ensure_min_samples=2)
-    _check_labels(labels)
+    points, labels = _checked(learner, X, _check_labels(learner, y), reset=True, ensure_min_samples=2)
     learner.classes_, codes = np.unique(labels, return_inverse=True)
     if len(learner.classes_) < 2:
         raise ValueError(
@@ -83,14 +81,30 @@ def check_samples(learner: Any, X: Any, y: Any) -> Samples:
     return LabelledPoints(points, codes)
 
 
-def _check_labels(labels: NDArray[Any]) -> None:
-    if labels.dtype.kind == "O":
-        missing = [place for place, label in enumerate(labels) if label is None or label != label]
-        if missing:
-            raise ValueError(
-                f"y has no label (None or NaN) at row {missing[0]} ({len(missing)} rows affected). Drop such rows."
-            )
-    check_classification_targets(labels)
+def _check_labels(learner: Any, y: Any) -> NDArray[Any]:
+    """Check class labels: one column, none missing, not continuous."""
+    if y is None:
+        raise ValueError(f"{type(learner).__name__} requires y to be passed, but the target y is None.")
+    reject_masked(y, "y")
+    labels: NDArray[Any] = column_or_1d(to_numpy(y), warn=True)
+    if labels.dtype.kind in "biuSU":  # neither missing nor continuous, and to look for either takes long
+        return labels
+    missing = np.flatnonzero([_is_missing(label) for label in labels] if labels.dtype.hasobject else labels != labels)
+    if len(missing):
+        raise ValueError(
+            f"y has no label (None or NaN) at row {missing[0]} ({len(missing)} rows affected). Drop such rows."
+        )
+    assert_all_finite(labels, input_name="y")
+    # Twice each: where most labels occur once, as those of identities may, scikit-learn warns of a regression.
+    check_classification_targets(np.repeat(labels, 2))
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # comparisons with pandas.NA have no truth value
+        return True
 
 
 def _suspect_index_pairs(X: Any, classes: NDArray[Any]) -> None:
@@ -115,12 +129,7 @@ def check_batch(learner: Any, X: Any, y: Any, *, first: bool) -> LabelledPoints:
 
     Whether the points are finite is left to the sums over them: looking at each would cost another pass.
     """
-    reject_masked(y, "y")
-    points, y = _checked(learner, X, y, reset=first, finite=False)
-    labels: NDArray[Any] = np.asarray(y)
-    if labels.dtype.kind not in "biuSU":  # other types cannot be continuous; the check sorts all labels
-        _check_labels(labels)
-    return LabelledPoints(points, labels)
+    return LabelledPoints(*_checked(learner, X, _check_labels(learner, y), reset=first, finite=False))
 
 
 def check_points(learner: Any, X: Any) -> Matrix:
@@ -134,20 +143,17 @@ def check_points(learner: Any, X: Any) -> Matrix:
 
 
 def _checked(learner: Any, X: Any, y: Any, *, reset: bool, finite: bool = True, **options: Any) -> Any:
-    """Check points, and labels unless y is "no_validation"."""
+    """Check points, and that there are as many labels, which were checked, unless y is "no_validation"."""
     reject_non_numbers(X, "X")
     if is_array_api(X):
         points = as_floating(X, keep_gradient=not reset)
         if points.ndim != 2 or 0 in points.shape:
             raise ValueError(f"Expected 2D array of points with at least 1 row and feature, got shape {points.shape}.")
         validate_data(learner, points, reset=reset, skip_check_array=True)  # the number of features
-        if y is None:
-            raise ValueError(f"{type(learner).__name__} requires y to be passed, but the target y is None.")
         found = points
         if not isinstance(y, str):
-            labels = column_or_1d(to_numpy(y), warn=True)
-            check_consistent_length(points, labels)
-            found = points, labels
+            check_consistent_length(points, y)
+            found = points, y
     else:
         options |= {"dtype": FLOATS, "ensure_all_finite": False, "accept_sparse": _sparse_format(learner)}
         found = validate_data(learner, X, y, reset=reset, **options)
@@ -187,7 +193,7 @@ def check_pairs(
     elif count_dimensions(pairs) == 2 and learner.preprocessor is not None:
         view = _index_view(learner, pairs, partial)
     else:
-        view = _formed_view(pairs)
+        view = check_formed_pairs(pairs)
     d = view.X.shape[1]
     if reset:
         learner.n_features_in_ = d
@@ -208,25 +214,10 @@ def check_pairs_for(learner: Any, X: Any, y: Any, sampler: Any, random_state: An
     """Return labelled pairs for a fitted estimator: those given, or pairs of labelled points chosen by a sampler."""
     if holds_pairs(learner, X):
         return check_pairs(learner, X, y, both=False)
-    reject_masked(y, "y")
-    points, labels = check_points(learner, X), column_or_1d(to_numpy(y))
+    points, labels = check_points(learner, X), _check_labels(learner, y)
     check_consistent_length(points, labels)
     pairs: Pairs = sampler.sample(points, labels, random_state)
     return pairs
-
-
-def _formed_view(pairs: Any) -> Pairs:
-    formed = as_floating(pairs) if is_array_api(pairs) else np.asarray(pairs)
-    if formed.ndim != 3 or formed.shape[1] != 2 or 0 in formed.shape:
-        raise ValueError(
-            f"pairs must have shape (N, 2, d) with N, d >= 1, got {formed.shape}. "
-            "For pairs of row numbers, shape (N, 2), set preprocessor to the points."
-        )
-    reject_non_numbers(pairs, "pairs")
-    if not is_array_api(formed):
-        formed = check_array(formed, dtype=FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
-    reject_nonfinite(formed, "pairs")
-    return Pairs.formed(formed)
 
 
 def _index_view(learner: Any, pairs: Any, partial: bool) -> Pairs:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import inv
 
 from advmetric.linalg.span import complement
 from advmetric.linalg.spd import Geodesic, leading_generalised, symmetrize, with_signs
@@ -24,7 +23,7 @@ from advmetric.pairs.pair_statistics import Statistics
 from advmetric.pairs.samplers import AllPairs, check_sampler, make_sampler
 from advmetric.pairs.scatter import all_pairs_scatter, pairs_scatter
 from advmetric.utils.arrays import convert_like, identity_like, namespace
-from advmetric.utils.parameters import ANYTHING, Constraint, Flag, Optional, Real, Whole
+from advmetric.utils.parameters import ANYTHING, Constraint, Flag, Optional, Real, Whole, check_seed
 from advmetric.utils.typing import Matrix
 from advmetric.utils.warning import warn
 
@@ -43,7 +42,7 @@ MOMENT_CONSTRAINTS: dict[str, Constraint | Callable[..., None]] = {
     "pairs": check_sampler,
     "average": Flag(),
     "preprocessor": ANYTHING,
-    "random_state": ANYTHING,
+    "random_state": check_seed,
 }
 """Constraints on the parameters that learners from moments share."""
 
@@ -102,7 +101,7 @@ class Moments:
         # Pairs of one kind may all be duplicates: then the other kind sets the scale.
         a, b = a or b or 1.0, b or a or 1.0
         M0 = identity_like(A) if prior is None else convert_like(prior, A)
-        M0_inverse = M0 if prior is None else convert_like(symmetrize(inv(prior)), A)
+        M0_inverse = M0 if prior is None else symmetrize(convert_like(np.linalg.inv(prior), A))
         A, B = A + (reg * a) * M0_inverse, B + (reg * b) * M0
         if not average:
             A, B = scatter.n_similar * A, scatter.n_dissimilar * B

@@ -74,6 +74,8 @@ def _largest(X: Any) -> float:
 def _positive_definite(prior: Any, d: int) -> Matrix:
     """Return the prior as a matrix; raise unless it is symmetric, positive definite and (d, d)."""
     shape = f"({d}, {d})"
+    if np.iscomplexobj(prior):
+        raise ValueError(f"Complex data not supported: prior must be 'identity' or a real {shape} array.")
     try:
         matrix = np.asarray(prior, dtype=float)
     except (TypeError, ValueError) as error:

@@ -75,5 +75,6 @@ class _ScoredPairs:
     def sample(self, X: Any, y: NDArray[Any], random_state: Any = None) -> Pairs:
         if X.shape[0] <= _MOST_LISTED:
             return AllPairs().sample(X, y)
-        sampler = BalancedPairs(_DRAWN) if np.any(y != y[0]) else RandomPairs(_DRAWN)
+        both_kinds = 1 < len(np.unique(y)) < len(y)
+        sampler = BalancedPairs(_DRAWN) if both_kinds else RandomPairs(_DRAWN)
         return sampler.sample(X, y, random_state)

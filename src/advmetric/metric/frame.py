@@ -1,4 +1,4 @@
-"""Points under a metric: checks, and coordinates that keep their digits (centred, in units of their spread)."""
+"""Coordinates of points under a metric that keep their digits: centred, in units of their spread."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
+from scipy.sparse import issparse
 
 from advmetric.utils.typing import Matrix, Vector
-from advmetric.utils.validation import FLOATS, reject_non_numbers, reject_nonfinite
 
 from .mahalanobis import Mahalanobis
 
-__all__ = ["Frame", "check_points", "linear_metric"]
+__all__ = ["Frame", "embed", "linear_metric"]
+
+_ROWS = 32
+"""Rows of a product: a multiple of the widths in which kernels of BLAS compute."""
 
 
 def linear_metric(metric: Any) -> Mahalanobis:
@@ -27,18 +29,22 @@ def linear_metric(metric: Any) -> Mahalanobis:
     return found
 
 
-def check_points(X: Any, name: str, metric: Mahalanobis) -> Matrix:
-    """Points that the metric can measure; a float array is not copied."""
-    reject_non_numbers(X, name)
-    columns, expected = getattr(X, "columns", None), metric.feature_names
-    if columns is not None and expected is not None and tuple(map(str, columns)) != expected:
-        raise ValueError(f"the columns of {name} are not the features that the metric was learned on, in their order.")
-    points: Matrix = check_array(X, dtype=FLOATS, ensure_all_finite=False, input_name=name)
-    d = metric.components.shape[1]
-    if points.shape[1] != d:
-        raise ValueError(f"{name} has {points.shape[1]} features, but the metric is expecting {d} features.")
-    reject_nonfinite(points, name, columns)
-    return points
+def embed(metric: Mahalanobis, points: Matrix) -> Matrix:
+    """Transform points such that equal rows have equal images, whatever else is in their batch.
+
+    BLAS chooses the order of its sums by the shape of the product, so all products get the same shape: at most 15 %
+    slower than one product of all rows.
+    """
+    if issparse(metric.components):
+        return metric.transform(points)
+    (n, d), L = points.shape, metric.components
+    whole = n - n % _ROWS
+    embedded = np.empty((n, len(L)))
+    np.matmul(points[:whole].reshape(-1, _ROWS, d), L.T, out=embedded[:whole].reshape(-1, _ROWS, len(L)))
+    rest = np.zeros((_ROWS, d))
+    rest[: n - whole] = points[whole:]
+    embedded[whole:] = (rest @ L.T)[: n - whole]
+    return embedded
 
 
 @dataclass(frozen=True)

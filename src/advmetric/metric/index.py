@@ -16,7 +16,8 @@ from advmetric.utils.parameters import Choice, Whole
 from advmetric.utils.typing import Matrix, Vector
 
 from . import faiss_stage
-from .frame import Frame, check_points, linear_metric
+from .checks import check_points
+from .frame import Frame, embed, linear_metric
 from .knn import Indices, certified_nearest, majority, rounded_squares
 from .mahalanobis import Mahalanobis
 
@@ -119,7 +120,7 @@ class MetricIndex:
         """
         if len(self):
             raise ValueError("the index has points already; train comes before the first add.")
-        self._train(check_points(X, "X", self.metric))
+        self._train(self._check_points(X, "X"))
         return self
 
     def add(self, X: ArrayLike) -> MetricIndex:
@@ -127,7 +128,7 @@ class MetricIndex:
 
         A float32 or float64 array, which may be memory-mapped, is not copied as a whole.
         """
-        points = check_points(X, "X", self.metric)
+        points = self._check_points(X, "X")
         frame = self._frame or self._train(points)
         frame.check_reach(points, "X", self.metric, _LIMIT[self.engine])
         if self._searches_exactly:
@@ -135,7 +136,7 @@ class MetricIndex:
         for rows in _blocks(len(points)):
             scaled = frame(points[rows])
             if self._searches_exactly:
-                embedded = self.metric.transform(scaled)
+                embedded = embed(self.metric, scaled)
                 self._buffer[self._n : self._n + len(scaled)] = embedded
             if self.engine == "faiss":
                 single = scaled.astype(np.float32)
@@ -182,7 +183,8 @@ class MetricIndex:
         distances : (m, k) float64 array
             Not squared, nearest first.
         indices : (m, k) int64 array
-            Numbers of the points, in the order in which they were added.
+            Numbers of the points, in the order in which they were added. Of points at equal distance "exact" names
+            the first added first; equal points are at equal distance, and at 0 from themselves.
         """
         Whole(1)("k", k)
         self._check_settings()
@@ -190,7 +192,7 @@ class MetricIndex:
             raise ValueError("the index is empty; add points before asking for neighbours.")
         if k > len(self):
             raise ValueError(f"k={k} neighbours were asked for, but the index has {len(self)} points.")
-        queries = check_points(Q, "Q", self.metric)
+        queries = self._check_points(Q, "Q")
         self._frame.check_reach(queries, "Q", self.metric, _LIMIT[self.engine])
         distances, indices = np.empty((len(queries), k)), np.empty((len(queries), k), dtype=np.int64)
         # A block's candidates are held at once; thousands of queries a block keep faiss's matrix products large.
@@ -217,7 +219,7 @@ class MetricIndex:
         return classes[majority(codes[self.query(Q, k)[1]], len(classes))]
 
     def _exact(self, scaled: Matrix, k: int) -> tuple[Matrix, Indices]:
-        points, queries = self._buffer[: self._n], self.metric.transform(scaled)
+        points, queries = self._buffer[: self._n], embed(self.metric, scaled)
         norms, precision = np.linalg.norm(queries, axis=1), np.float32 if self.engine == "faiss" else np.float64
         if self.engine == "faiss":
             single = scaled.astype(np.float32)
@@ -305,6 +307,9 @@ class MetricIndex:
                 raise ValueError(f"faiss has {self._index.ntotal} points of {self._index.d} features, not {n} of {d}")
 
     # --- checks -----------------------------------------------------------------------------------------
+
+    def _check_points(self, X: ArrayLike, name: str) -> Matrix:
+        return check_points(X, name, self.metric.components.shape[1], self.metric.feature_names)
 
     @property
     def _searches_exactly(self) -> bool:

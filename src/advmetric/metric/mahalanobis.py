@@ -17,9 +17,10 @@ from advmetric.utils.archive import read_archive, write_archive
 from advmetric.utils.arrays import convert_like, is_array_api, namespace, to_numpy
 from advmetric.utils.parameters import Real
 from advmetric.utils.typing import Matrix, Vector
-from advmetric.utils.validation import all_finite
+from advmetric.utils.validation import FLOATS, all_finite, as_floating, reject_nonfinite
 
-from .threshold import similar_probability
+from .checks import as_vector, check_pairs, check_points, check_width
+from .threshold import Calibration, similar_probability
 
 __all__ = ["Mahalanobis"]
 
@@ -34,13 +35,14 @@ class Mahalanobis:
     Parameters
     ----------
     components : (r, d) array
-        L; the rows span the embedding in which the distance is Euclidean.
+        L; the rows span the embedding in which the distance is Euclidean. An array of float64 is not copied: what is
+        written to it later changes the metric.
     threshold : float, optional
         Pairs no farther apart than this are called similar.
     feature_names : sequence of str, optional
         Names of the d features, kept with a saved metric.
-    calibration : (slope, intercept), optional
-        Of the log-odds of "same" as a function of the distance: see :meth:`probability`.
+    calibration : (slope, intercept) or (slope, intercept, power), optional
+        Of the log-odds of "same" as a function of the distance, to the power 1 by default: see :meth:`probability`.
     preparation : list of dict, optional
         How the command line turns the columns of a table into the d features (categories, missing values): facts that
         JSON can hold, kept with a saved metric. The metric itself does not use them.
@@ -60,7 +62,7 @@ class Mahalanobis:
     components: Matrix
     threshold: float | None = None
     feature_names: tuple[str, ...] | None = field(default=None)
-    calibration: tuple[float, float] | None = None
+    calibration: Calibration | None = None
     preparation: list[dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -81,10 +83,10 @@ class Mahalanobis:
                 raise ValueError(f"feature_names has {len(names)} names for {components.shape[1]} features.")
             object.__setattr__(self, "feature_names", names)
         if self.calibration is not None:
-            slope, intercept = (float(value) for value in self.calibration)
-            if not (np.isfinite(slope) and np.isfinite(intercept)):
-                raise ValueError(f"calibration={self.calibration!r} must be two finite numbers.")
-            object.__setattr__(self, "calibration", (slope, intercept))
+            numbers = tuple(float(value) for value in self.calibration)
+            if len(numbers) not in (2, 3) or not np.isfinite(numbers).all():
+                raise ValueError(f"calibration={self.calibration!r} must be two or three finite numbers.")
+            object.__setattr__(self, "calibration", numbers)
 
     @property
     def matrix(self) -> Matrix:
@@ -96,27 +98,49 @@ class Mahalanobis:
             M[np.diag_indices_from(M)] += self.components.shape[0] * len(M) * np.finfo(float).smallest_subnormal
         return M
 
-    def transform(self, X: Matrix) -> Matrix:
-        """Map points to the space in which the distance is Euclidean: X Lᵀ, of the library and device of X."""
-        if is_array_api(X):
-            return X @ namespace(X).astype(convert_like(self.dense_components, X), X.dtype).T
-        dtype = X.dtype if X.dtype == np.float32 else np.float64
+    def transform(self, X: ArrayLike) -> Matrix:
+        """Map points to the space in which the distance is Euclidean: X Lᵀ, of the library and device of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Array, list, DataFrame (with the columns ``feature_names``, if there are any) or sparse matrix.
+        """
+        points = self._points(X)
+        if is_array_api(points):
+            return points @ namespace(points).astype(convert_like(self.dense_components, points), points.dtype).T
+        dtype = points.dtype if points.dtype == np.float32 else np.float64
         with np.errstate(over="ignore", invalid="ignore"):
-            embedded: Any = X @ self.components.T.astype(dtype, copy=False)
+            embedded: Any = points @ self.components.T.astype(dtype, copy=False)
             if not all_finite(embedded):  # intermediate products overflow before the result does
-                embedded = _finite_product(X, self.components.T).astype(dtype)
+                embedded = _finite_product(points, self.components.T).astype(dtype)
         if not all_finite(embedded):
+            reject_nonfinite(points, "X")
             raise ValueError(f"the embedding of X is out of the range of {np.dtype(dtype)}; rescale the features of X.")
         return embedded.toarray() if issparse(embedded) else embedded
 
-    def pair_distance(self, pairs: Pairs) -> Vector:
+    def _points(self, X: Any) -> Any:
+        # What learners pass on was checked; whether it is finite shows in its embedding, which is looked at anyway.
+        if is_array_api(X):
+            X = as_floating(X, keep_gradient=True)
+        if is_array_api(X) or (type(X) is np.ndarray and X.ndim == 2 and X.dtype in FLOATS):
+            check_width(X, "X has", self.components.shape[1])
+            return X
+        return check_points(X, "X", self.components.shape[1], self.feature_names, accept_sparse=True)
+
+    def pair_distance(self, pairs: ArrayLike | Pairs) -> Vector:
         """Distances of the pairs, by blocks; exactly 0 for a point and itself.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (N, 2, d), or Pairs
 
         Raises
         ------
         ValueError
             If a distance is larger than floating-point numbers go.
         """
+        pairs = check_pairs(pairs, self.components.shape[1])
         if is_array_api(pairs.X):
             xp, L = namespace(pairs.X), convert_like(self.dense_components, pairs.X)
             return xp.concat([row_norms(V @ L.T) for _, V in pairs.differences()])
@@ -125,6 +149,7 @@ class Mahalanobis:
             for block, V in pairs.differences(dense=False):
                 distances[block] = row_norms(V @ self.components.T)
         if not all_finite(distances):
+            reject_nonfinite(pairs.X, "X")
             place = int(np.argmin(np.isfinite(distances)))
             raise ValueError(
                 f"pair {place} is too far apart: its distance is out of the range of floating-point numbers. "
@@ -133,24 +158,18 @@ class Mahalanobis:
         return distances
 
     def probability(self, distances: Vector) -> Vector:
-        """Probability that pairs at these distances are the same: 1 / (1 + exp(-slope·d - intercept))."""
+        """Probability that pairs at these distances are the same: 1 / (1 + exp(-slope·dᵖ - intercept)), p the power."""
         if self.calibration is None:
             raise ValueError("this metric has no calibration; fit one with advmetric.metric.threshold.fit_probability.")
         return similar_probability(distances, self.calibration)
 
     def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
         """Return the distance of two vectors of length d, given as arrays or lists, also of shape (1, d)."""
+        d = self.components.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
-            z = self.components @ (self._vector(u, "u") - self._vector(v, "v"))
+            z = self.components @ (as_vector(u, "u", d) - as_vector(v, "v", d))
             distance = row_norms(z[None, :])[0]
             return float(distance**2 if squared else distance)
-
-    def _vector(self, values: ArrayLike, name: str) -> Vector:
-        d = self.components.shape[1]
-        vector = to_numpy(values).astype(float)
-        if vector.shape not in ((d,), (1, d)):
-            raise ValueError(f"{name} must be a vector of length {d}, got shape {vector.shape}.")
-        return vector.reshape(d)
 
     # --- files ------------------------------------------------------------------------------------------
 

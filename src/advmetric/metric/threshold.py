@@ -6,9 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from advmetric.utils.parameters import Real
 from advmetric.utils.typing import Vector
 
-__all__ = ["best_threshold", "fit_probability", "similar_probability"]
+__all__ = ["Calibration", "best_threshold", "fit_probability", "similar_probability"]
+
+Calibration = tuple[float, float] | tuple[float, float, float]
+"""(slope, intercept), or these and a power p: the log-odds of "same" are slope·dᵖ + intercept, p = 1 by default."""
 
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
@@ -48,14 +52,14 @@ def best_threshold(
     if strategy == "accuracy":
         merit = true_positive + (n_dissimilar - false_positive)
     elif strategy == "f_beta":
-        if not 0.0 <= beta < np.inf:
-            raise ValueError(f"beta={beta!r} must be a finite number >= 0.")
+        Real(0.0)("beta", beta)
         weight = beta**2
         # At beta = 0 this is the precision, which no pair called similar does not have.
         merit = (1 + weight) * true_positive / np.maximum(weight * n_similar + cuts, np.finfo(float).tiny)
     else:
-        if min_rate is None or not 0.0 <= min_rate <= 1.0:
-            raise ValueError(f"strategy={strategy!r} needs min_rate in [0, 1], got {min_rate!r}.")
+        if min_rate is None:
+            raise ValueError(f"strategy={strategy!r} needs min_rate in [0, 1], got None.")
+        Real(0.0, 1.0)("min_rate", min_rate)
         tpr = true_positive / max(n_similar, 1)
         tnr = 1.0 - false_positive / max(n_dissimilar, 1)
         wanted, kept = (tpr, tnr) if strategy == "max_tpr" else (tnr, tpr)
@@ -116,8 +120,8 @@ def _fit_log_odds(x: Vector, same: Vector) -> tuple[float, float]:
     return float(coefficients[0]), float(coefficients[1])
 
 
-def similar_probability(distances: Vector, calibration: tuple[float, float]) -> Vector:
-    """Return the probability that pairs at these distances are the same: 1 / (1 + exp(-slope·d - intercept))."""
-    slope, intercept = calibration
-    probabilities: Vector = expit(slope * np.asarray(distances) + intercept)
+def similar_probability(distances: Vector, calibration: Calibration) -> Vector:
+    """Return the probability that pairs at these distances are the same: 1 / (1 + exp(-slope·dᵖ - intercept))."""
+    slope, intercept, *power = calibration
+    probabilities: Vector = expit(slope * np.asarray(distances) ** (power[0] if power else 1.0) + intercept)
     return probabilities

@@ -1,4 +1,4 @@
-"""Validation of index pairs and of the labels of pairs."""
+"""Validation of formed pairs, of index pairs and of the labels of pairs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,50 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
-from advmetric.utils.arrays import to_numpy
+from advmetric.utils.arrays import is_array_api, to_numpy
+from advmetric.utils.validation import FLOATS, as_floating, reject_non_numbers, reject_nonfinite
 
-__all__ = ["check_index_pairs", "check_pair_labels"]
+from .data import Pairs
+
+__all__ = ["check_formed_pairs", "check_index_pairs", "check_pair_labels", "check_row_numbers"]
 
 _BLOCK = 1 << 20
 """Number of labels checked at a time."""
+
+
+def check_formed_pairs(pairs: Any) -> Pairs:
+    """Check an (N, 2, d) array-like of pairs; return an index view on its points."""
+    formed = as_floating(pairs) if is_array_api(pairs) else np.asarray(pairs)
+    if formed.ndim != 3 or formed.shape[1] != 2 or 0 in formed.shape:
+        raise ValueError(
+            f"pairs must have shape (N, 2, d) with N, d >= 1, got {formed.shape}. "
+            "For pairs of row numbers, shape (N, 2), set preprocessor to the points, or pass points[pairs]."
+        )
+    reject_non_numbers(pairs, "pairs")
+    if not is_array_api(formed):
+        formed = check_array(formed, dtype=FLOATS, allow_nd=True, ensure_2d=False, ensure_all_finite=False)
+    reject_nonfinite(formed, "pairs")
+    return Pairs.formed(formed)
+
+
+def check_row_numbers(rows: Any, what: str, width: int) -> NDArray[np.integer]:
+    """Check index pairs or triplets: (N, width) integers, which may be in nullable columns of a DataFrame."""
+    numbers = to_numpy(rows)
+    if numbers.ndim != 2 or numbers.shape[1] != width or len(numbers) == 0:
+        raise ValueError(f"index {what} must have shape (N, {width}) with N >= 1, got {numbers.shape}.")
+    if numbers.dtype.kind in "iu":
+        return numbers
+    if not (hasattr(rows, "isna") and all(getattr(dtype, "kind", "O") in "iu" for dtype in rows.dtypes)):
+        raise TypeError(
+            f"index {what} must be integers, got dtype {numbers.dtype}. (Without preprocessor, X is taken as points.)"
+        )
+    missing = np.argwhere(rows.isna().to_numpy())
+    if len(missing):
+        row, column = missing[0]
+        raise ValueError(f"index {what} have no row number at row {row}, column {column}. Drop such rows.")
+    return numbers.astype(np.int64)
 
 
 def check_index_pairs(pairs: Any, n: int | None, first: int = 0) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
@@ -21,13 +57,7 @@ def check_index_pairs(pairs: Any, n: int | None, first: int = 0) -> tuple[NDArra
 
     n is None if the number of points is not known. ``first`` is the number of pairs before these, for error messages.
     """
-    indices = to_numpy(pairs)
-    if indices.ndim != 2 or indices.shape[1] != 2 or len(indices) == 0:
-        raise ValueError(f"index pairs must have shape (N, 2) with N >= 1, got {indices.shape}.")
-    if indices.dtype.kind not in "iu":
-        raise TypeError(
-            f"index pairs must be integers, got dtype {indices.dtype}. (Without preprocessor, X is taken as points.)"
-        )
+    indices = check_row_numbers(pairs, "pairs", 2)
     if n is not None and (indices.min() < 0 or indices.max() >= n):
         bad = int(np.flatnonzero(((indices < 0) | (indices >= n)).any(axis=1))[0])
         raise ValueError(

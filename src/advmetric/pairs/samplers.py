@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from advmetric.utils.arrays import representation, to_numpy
+from advmetric.utils.parameters import Optional, Whole
 from advmetric.utils.typing import Indices, Matrix
 
 from .data import Pairs, PairSampler, Samples
@@ -23,6 +26,9 @@ __all__ = [
     "draw_pairs",
     "make_sampler",
 ]
+
+_MOST_BY_DEFAULT = 10**6
+"""Pairs drawn at most where no number is given."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class AllPairs:
     """
 
     def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
+        X, y = _arrays(X, y)
         left, right = np.triu_indices(X.shape[0], k=1)
         return _labelled(X, y, left, right)
 
@@ -55,8 +62,9 @@ class RandomPairs:
     Parameters
     ----------
     n_pairs : int, optional
-        How many; 1000 c (c - 1) for c classes by default (the paper's choice, after GMML). Drawn
-        with replacement. With many classes most of them are dissimilar: see :class:`BalancedPairs`.
+        How many; 1000 c (c - 1) for c classes by default (the paper's choice, after GMML), but at most 10⁶, which
+        bounds the memory: reached above 32 classes. Drawn with replacement. With many classes most of them are
+        dissimilar: see :class:`BalancedPairs`.
 
     See Also
     --------
@@ -71,9 +79,15 @@ class RandomPairs:
 
     n_pairs: int | None = None
 
+    def __post_init__(self) -> None:
+        Optional(Whole(1))("n_pairs", self.n_pairs)
+
     def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
+        X, y = _arrays(X, y)
         rng = check_random_state(random_state)
         n = X.shape[0]
+        if n < 2:
+            raise ValueError("X has one point only; a pair needs two.")
         left = rng.randint(n, size=_default_count(self.n_pairs, y))
         right = (left + rng.randint(1, n, size=len(left))) % n
         return _labelled(X, y, left, right)
@@ -86,7 +100,7 @@ class BalancedPairs:
     Parameters
     ----------
     n_pairs : int, optional
-        How many in all; 1000 c (c - 1) by default.
+        How many in all; 1000 c (c - 1) by default, at most 10⁶.
 
     See Also
     --------
@@ -102,7 +116,11 @@ class BalancedPairs:
 
     n_pairs: int | None = None
 
+    def __post_init__(self) -> None:
+        Optional(Whole(1))("n_pairs", self.n_pairs)
+
     def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
+        X, y = _arrays(X, y)
         rng = check_random_state(random_state)
         n_pairs = _default_count(self.n_pairs, y)
         _, code, sizes = np.unique(y, return_inverse=True, return_counts=True)
@@ -156,7 +174,12 @@ class NeighborPairs:
     n_similar: int = 3
     n_dissimilar: int = 3
 
+    def __post_init__(self) -> None:
+        Whole(0)("n_similar", self.n_similar)
+        Whole(0)("n_dissimilar", self.n_dissimilar)
+
     def sample(self, X: Matrix, y: NDArray, random_state: object = None) -> Pairs:
+        X, y = _arrays(X, y)
         left, right = [], []
         for label in np.unique(y):
             inside, outside = np.flatnonzero(y == label), np.flatnonzero(y != label)
@@ -168,7 +191,9 @@ class NeighborPairs:
                 left.append(np.repeat(inside, found.shape[1]))
                 right.append(pool[found.ravel()])
         if not left:
-            raise ValueError("y leaves no pair of neighbours to draw: one class with one member each.")
+            raise ValueError(
+                "no pair of neighbours to draw: y has one class with one member, or no neighbours are asked for."
+            )
         return _labelled(X, y, np.concatenate(left), np.concatenate(right))
 
 
@@ -238,8 +263,16 @@ def _default_count(n_pairs: int | None, y: NDArray) -> int:
     if n_pairs is not None:
         return n_pairs
     c = len(np.unique(y))
-    return 1000 * c * (c - 1)
+    return min(1000 * c * (c - 1), _MOST_BY_DEFAULT)
+
+
+def _arrays(X: Any, y: Any) -> tuple[Matrix, NDArray]:
+    """Points and labels as arrays, one label per point."""
+    points = np.asarray(X) if representation(X) == "dense" else X
+    labels: NDArray = column_or_1d(to_numpy(y))
+    check_consistent_length(points, labels)
+    return points, labels
 
 
 def _labelled(X: Matrix, y: NDArray, left: Indices, right: Indices) -> Pairs:
-    return Pairs(X, left, right, np.where(np.asarray(y)[left] == np.asarray(y)[right], 1, -1))
+    return Pairs(X, left, right, np.where(y[left] == y[right], 1, -1))

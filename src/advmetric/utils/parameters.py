@@ -11,8 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-__all__ = ["ANYTHING", "Choice", "Constraint", "Flag", "Optional", "Real", "Whole", "check_parameters"]
+__all__ = [
+    "ANYTHING",
+    "Choice",
+    "Constraint",
+    "Flag",
+    "Optional",
+    "Real",
+    "Whole",
+    "check_parameters",
+    "check_seed",
+    "check_verbosity",
+]
 
 
 class Constraint(Protocol):
@@ -89,6 +101,23 @@ class Optional:
 
 def ANYTHING(name: str, value: Any) -> None:
     """No constraint: the value is checked where it is used."""
+
+
+def check_seed(name: str, value: Any) -> None:
+    """None, an integer that is a seed, or a RandomState: what scikit-learn's check_random_state takes."""
+    try:
+        check_random_state(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name}={value!r} cannot be used to seed a numpy.random.RandomState; use None, an integer from 0 to "
+            "2**32 - 1, or a RandomState."
+        ) from error
+
+
+def check_verbosity(name: str, value: Any) -> None:
+    """True, False, or an integer >= 0."""
+    if not isinstance(value, (bool, np.bool_)):
+        Whole(0)(name, value)
 
 
 def check_parameters(values: Mapping[str, Any], constraints: Mapping[str, Constraint | Callable[..., None]]) -> None:

@@ -8,10 +8,11 @@ import torch
 from scipy.optimize import minimize as scipy_minimize
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from advmetric import GMML, BalancedPairs, PairAML
+from advmetric import GMML, BalancedPairs, Mahalanobis, PairAML
 from advmetric.algorithms.discriminative.losses import LogisticPairs
 from advmetric.algorithms.discriminative.pair_problem import pair_problem
 from advmetric.algorithms.discriminative.solver import minimize
+from advmetric.metric.threshold import fit_probability
 from advmetric.pairs.data import Pairs
 from reference.discriminative import geometric_start, pair_objective
 
@@ -245,6 +246,27 @@ def test_decisions_and_probabilities_agree(vehicle):
         PairAML().predict_proba(vehicle.formed)
 
 
+def test_a_saved_metric_has_the_probabilities_of_the_learner(vehicle, tmp_path):
+    learner = PairAML().fit(vehicle.formed, vehicle.kinds)
+    for change in (
+        lambda: learner,
+        lambda: learner.set_threshold(0.5 * learner.threshold_),
+        lambda: learner.calibrate_threshold(vehicle.formed[:200], vehicle.kinds[:200]),
+    ):
+        change().get_metric().save(tmp_path / "metric.npz")
+        saved = Mahalanobis.load(tmp_path / "metric.npz")
+        found = saved.probability(saved.pair_distance(vehicle.formed))
+        np.testing.assert_allclose(found, learner.predict_proba(vehicle.formed)[:, 1], rtol=1e-9)
+
+
+def test_probabilities_after_calibration_are_those_of_the_held_out_pairs(vehicle):
+    """As for every learner, whatever the strategy: log-odds linear in the distance."""
+    learner = PairAML().fit(vehicle.formed[:200], vehicle.kinds[:200])
+    learner.calibrate_threshold(vehicle.formed[200:], vehicle.kinds[200:], "max_tpr", min_rate=0.99)
+    expected = fit_probability(learner.pair_distance(vehicle.formed[200:]), vehicle.kinds[200:])
+    assert learner.calibration_ == expected
+
+
 def test_the_threshold_balances_the_expected_errors(vehicle):
     """∂F/∂b = 0 at α = 0: the mean probability of "similar" is that of the labels, each kind weighing one half."""
     learner = PairAML(alpha=0.0, tol=1e-8).fit(vehicle.formed, vehicle.kinds)
@@ -293,6 +315,22 @@ def test_refitting_on_triplets_clears_what_belonged_to_pairs(vehicle):
     learner.fit(vehicle.formed, vehicle.kinds)
     np.testing.assert_array_equal(learner.classes_, [-1, 1])
     assert learner.threshold_ > 0.0
+
+
+def test_triplets_give_the_covariance_prior_of_their_points(vehicle):
+    triplets = vehicle.X[triplets_of(vehicle)]
+    points = triplets.reshape(-1, 18)
+    covariance = np.cov(points.T, ddof=0)
+    by_name = PairAML(prior="covariance", reg=0.5).fit(triplets)
+    by_matrix = PairAML(prior=np.linalg.inv(covariance) * np.trace(covariance) / 18, reg=0.5).fit(triplets)
+    np.testing.assert_allclose(matrix(by_name), matrix(by_matrix), rtol=1e-3, atol=1e-5)
+
+
+def test_after_triplets_predict_says_that_there_were_no_pairs(vehicle):
+    learner = PairAML().fit(vehicle.X[triplets_of(vehicle)])
+    with pytest.raises(AttributeError) as caught:
+        learner.predict(vehicle.formed)
+    assert "was not fitted on pairs, so it has no threshold" in str(caught.value.__cause__)
 
 
 def test_flaws_of_triplets_are_named(vehicle):

@@ -187,6 +187,26 @@ def test_kernel_may_be_a_function(wine):
     assert_allclose(by_function.transform(X), by_name.transform(X), atol=1e-10)
 
 
+def test_a_function_that_returns_no_matrix_of_kernel_values_is_named(wine):
+    X, y = wine
+    for values in (3, np.ones(len(X)), np.ones((2, 2))):
+        with pytest.raises(ValueError, match=r"kernel returned shape .*; \(178, 178\) is needed"):
+            KernelRVML(kernel=lambda A, B, values=values: values).fit(X, y)
+
+
+def test_the_kernel_metric_takes_what_other_metrics_take(wine):
+    X, y = wine
+    learned = KernelRVML().fit(X, y)
+    metric, expected = learned.get_metric(), learned.pair_distance(X[None, :2])[0]
+    assert_allclose([metric(X[0], X[1]), metric(X[:1], X[1:2].tolist())], expected)
+    assert_allclose(metric.pair_distance(X[None, :2].tolist()), expected)
+    assert_allclose(metric.transform(X[:3].tolist()), learned.transform(X[:3]))
+    with pytest.raises(ValueError, match="v must be a vector of length 13, got shape"):
+        metric(X[0], X[1, :5])
+    with pytest.raises(ValueError, match="X has 5 features, but the metric is expecting 13 features"):
+        metric.transform(X[:, :5])
+
+
 def test_kernel_matrix_is_not_formed_for_too_many_points(wine, monkeypatch):
     monkeypatch.setattr(kernel, "_MAX_KERNEL_POINTS", 100)
     with pytest.raises(ValueError, match="Nystroem"):

@@ -72,7 +72,8 @@ class AML(MomentLearner):
         randomised SVD. For many features and many rows; None is exact.
     pairs : "all", "random", "balanced", "neighbors", int or sampler, default="all"
         With class labels, which pairs of points to learn from. "all" uses every pair exactly, from
-        class statistics, without listing them; "random" draws 1000 c (c - 1) as the paper does.
+        class statistics, without listing them; "random" draws 1000 c (c - 1), as the paper does,
+        but at most 10⁶.
     average : bool, default=True
         Average A and B over their pairs, so that alpha and beta mean the same for any number of
         pairs; False keeps the paper's plain sums.

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from advmetric.learners.base import ITERATION_CONSTRAINTS, IterativeLearner
 from advmetric.learners.incremental import Gatherer
@@ -21,7 +20,7 @@ from advmetric.pairs.data import Pairs, Samples
 from advmetric.pairs.samplers import check_sampler
 from advmetric.utils.arrays import is_lazy
 from advmetric.utils.parameters import Choice, Real
-from advmetric.utils.typing import Matrix, Vector
+from advmetric.utils.typing import Matrix
 
 from .distributed import pose_pairs
 from .losses import LogisticPairs, LogisticTriplets
@@ -73,8 +72,8 @@ class PairAML(Gatherer, IterativeLearner):
         Place of M₀ on the geodesic from A⁻¹ (0) to B (1).
     reg : float >= 0, default=1e-3
         Strength of the prior in A and B: reg (tr A/d) P⁻¹ is added to A, reg (tr B/d) P to B.
-    prior : "identity" or (d, d) array, default="identity"
-        Positive definite matrix P.
+    prior : "identity", "covariance" or (d, d) array, default="identity"
+        Positive definite matrix P. "covariance" is the inverse covariance of the points.
     n_components : int, None or "auto", default="auto"
         Learn in a subspace of so many dimensions, in which the problem stays convex; None for all. "auto" stands for
         all, or, where the pairs differ in more than 150 dimensions, for principal components: 150, or as many as hold
@@ -216,16 +215,16 @@ class PairAML(Gatherer, IterativeLearner):
         """Return the problem in whitened coordinates, and the divisor of the features."""
         d = self.n_features_in_
         check_n_components(self.n_components, d)
-        triplets = isinstance(data, Triplets)
+        samples = data.pairs() if isinstance(data, Triplets) else data
         return pair_problem(
-            data.pairs() if isinstance(data, Triplets) else drawn_pairs(data, self.pairs, self.random_state),
-            LogisticTriplets() if triplets else LogisticPairs(),
+            drawn_pairs(samples, self.pairs, self.random_state),
+            LogisticTriplets() if isinstance(data, Triplets) else LogisticPairs(),
             alpha=float(self.alpha),
             beta=float(self.beta),
             gamma=None if isinstance(self.gamma, str) else float(self.gamma),
             t=float(self.t),
             reg=float(self.reg),
-            prior=prior_matrix(self.prior, None if triplets else data, d),
+            prior=prior_matrix(self.prior, samples, d),
             n_components=self.n_components,
             subspace=self.subspace,
             n_features=d,
@@ -278,16 +277,15 @@ class PairAML(Gatherer, IterativeLearner):
             yield Mahalanobis(problem.start.components(solution.x[0], divisor)), max(1, solution.n_iter)
 
     def _choose_threshold(self, pairs: Pairs) -> None:
-        """Take √b, which the problem was solved for; the calibration is for metrics saved to files."""
+        """Take √b, which the problem was solved for, instead of the most accurate threshold."""
         super()._choose_threshold(pairs)
         self.set_threshold(float(np.sqrt(self.squared_threshold_)))
 
-    def _similar_probability(self, distances: Vector) -> Vector:
-        """Return 1/(1 + exp(d² - b)), where √b is ``threshold_``, also if that was changed after ``fit``."""
-        # A product of sum and difference has the sign of decision_function, however close the distance.
-        log_odds = (self.threshold_ - distances) * (abs(self.threshold_) + distances)
-        probability: Vector = expit(log_odds)
-        return probability
+    def set_threshold(self, threshold: float) -> PairAML:
+        """Call pairs similar up to this distance √b; their log-odds are then b - d², as in the loss."""
+        super().set_threshold(threshold)
+        self.calibration_ = -1.0, self.threshold_ * abs(self.threshold_), 2.0
+        return self
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Area under the ROC curve on pairs or labelled points; for triplets, the share of those in the right order."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
 from advmetric.learners.input import call_preprocessor
+from advmetric.pairs.checks import check_row_numbers
 from advmetric.pairs.data import Pairs
 from advmetric.utils.arrays import is_array_api, to_numpy
 from advmetric.utils.typing import Matrix
@@ -89,11 +90,7 @@ def check_triplets(X: Any, y: Any, preprocessor: Any) -> Triplets:
 
 
 def _index_triplets(X: Any, preprocessor: Any) -> Triplets:
-    rows = to_numpy(X)
-    if len(rows) == 0:
-        raise ValueError(f"index triplets must have shape (N, 3) with N >= 1, got {rows.shape}.")
-    if rows.dtype.kind not in "iu":
-        raise TypeError(f"index triplets must be integers, got dtype {rows.dtype}.")
+    rows = check_row_numbers(X, "triplets", 3)
     if callable(preprocessor):
         needed, places = np.unique(rows, return_inverse=True)
         return Triplets(call_preprocessor(preprocessor, needed), places.reshape(rows.shape))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from advmetric.metric.checks import as_vector, check_pairs, check_points
 from advmetric.pairs.data import LabelledPoints, Pairs
 from advmetric.utils.parameters import Choice, Optional, Real
 from advmetric.utils.typing import Matrix, Vector
@@ -50,8 +51,9 @@ class KernelMetric:
     scale: Vector
     kernel: Callable[[Matrix, Matrix], Matrix] = field(repr=False)
 
-    def transform(self, X: Matrix) -> Matrix:
+    def transform(self, X: ArrayLike) -> Matrix:
         """Map points to the space in which the distance is Euclidean, by blocks."""
+        X = check_points(X, "X", self.points.shape[1])
         embedded = np.empty((len(X), len(self.components)))
         step = max(1, BLOCK // len(self.points))
         for start in range(0, len(X), step):
@@ -59,8 +61,9 @@ class KernelMetric:
             embedded[block] = self.kernel((X[block] - self.mean) / self.scale, self.points) @ self.components.T
         return embedded
 
-    def pair_distance(self, pairs: Pairs) -> Vector:
+    def pair_distance(self, pairs: ArrayLike | Pairs) -> Vector:
         """Distances of the pairs; exactly 0 for a point and itself."""
+        pairs = check_pairs(pairs, self.points.shape[1])
         used, place = np.unique(np.concatenate([pairs.left, pairs.right]), return_inverse=True)
         embedded = self.transform(pairs.X[used])
         difference = embedded[place[: len(pairs)]] - embedded[place[len(pairs) :]]
@@ -70,8 +73,9 @@ class KernelMetric:
         return distances
 
     def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
-        """Distance of two vectors."""
-        embedded = self.transform(np.array([u, v], dtype=float))
+        """Return the distance of two vectors of length d, given as arrays or lists, also of shape (1, d)."""
+        d = self.points.shape[1]
+        embedded = self.transform(np.array([as_vector(u, "u", d), as_vector(v, "v", d)]))
         square = float(np.sum((embedded[0] - embedded[1]) ** 2))
         return square if squared else float(np.sqrt(square))
 
@@ -167,7 +171,10 @@ class KernelRVML(RVML):
 
     def _kernel(self, X: Matrix, Z: Matrix) -> Matrix:
         if callable(self.kernel):
-            return np.asarray(self.kernel(X, Z), dtype=float)
+            given = np.asarray(self.kernel(X, Z), dtype=float)
+            if given.shape != (len(X), len(Z)):
+                raise ValueError(f"kernel returned shape {given.shape}; ({len(X)}, {len(Z)}) is needed.")
+            return given
         takes_gamma = self.kernel not in ("linear", "cosine")
         values: Matrix = pairwise_kernels(X, Z, metric=self.kernel, **({"gamma": self.gamma_} if takes_gamma else {}))
         return values
