@@ -410,23 +410,6 @@ def test_stopping_at_max_iter_warns_always_and_where_the_user_called(vehicle, ki
         assert_metric(learner.get_mahalanobis_matrix())
 
 
-def test_integers_of_few_bits_are_the_numbers_that_they_are(learner, vehicle):
-    counts = {name: value for name, value in learner.get_params().items() if type(value) is int}
-    if "n_components" in learner.get_params():
-        counts["n_components"] = 3
-    small = {name: np.min_scalar_type(-value - 1).type(value) for name, value in counts.items()}
-    X, y = vehicle.X[:150], vehicle.y[:150]
-    expected = clone(learner).set_params(**counts).fit(X, y)
-    np.testing.assert_array_equal(learner.set_params(**small).fit(X, y).components_, expected.components_)
-
-
-def test_batches_take_integers_of_few_bits(vehicle):
-    X, y = np.tile(vehicle.X, 12), vehicle.y
-    X = X + np.random.default_rng(0).normal(size=X.shape)
-    learned = GMML(n_components=np.int8(3)).partial_fit(X, y)
-    np.testing.assert_array_equal(learned.components_, GMML(n_components=3).partial_fit(X, y).components_)
-
-
 @pytest.mark.parametrize("sampler", ["random", "balanced", "neighbors", 500, RandomPairs(700), NeighborPairs(2, 4)])
 @pytest.mark.parametrize("make", [AML, GMML, lambda **s: AMLCV(alphas=1, betas=1, ts=0.5, cv=2, **s)])
 def test_samplers_are_deterministic_under_random_state(make, sampler, vehicle):
