@@ -141,13 +141,8 @@ class MetricLearner(PairDecisions, ClassNamePrefixFeaturesOutMixin, TransformerM
             self._set_decisions(Mahalanobis(components).pair_distance(sample), sample.labels)
 
     def _check_params(self) -> None:
-        """Raise TypeError or ValueError if a parameter is out of range; make NumPy's integers Python's.
-
-        Those of few bits would overflow in products and differences.
-        """
-        params = self.get_params(deep=False)
-        check_parameters(params, self._constraints)
-        self.set_params(**{name: int(value) for name, value in params.items() if isinstance(value, np.integer)})
+        """Raise TypeError or ValueError if a parameter is out of range."""
+        check_parameters(self.get_params(deep=False), self._constraints)
 
     def _learn(self, data: Any, **extra: Any) -> Matrix:
         """Return the (r, d) components of the metric learned from checked data."""
