@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.metrics import roc_auc_score
@@ -426,12 +427,30 @@ def test_a_point_once_fooled_stays_fooled_on_the_curve(monkeypatch, vehicle):
     """An attack may miss at a larger radius what it found at a smaller one; the curve may not."""
     fickle = {0.0: 0, 0.1: 7, 0.2: 3}
 
-    def attack(field, rows, label, eps, steps):
+    def attack(field, rows, eps, steps):
         return rows % 10 == fickle[eps]
 
     monkeypatch.setattr(robustness, "_attack", attack)
     curve = robustness_curve(np.eye(18), *vehicle, list(fickle), *vehicle_pairs(vehicle, 50))
     np.testing.assert_allclose(curve.attacked_error, [0.1, 0.2, 0.3])
+
+
+def test_points_and_labels_are_taken_in_any_form(vehicle):
+    X_train, y_train, X_test, y_test = vehicle
+    L, names = GMML().fit(X_train, y_train).components_, np.array(["bus", "opel", "saab", "van"])
+    radius, attacked = certified_radius(L, *vehicle), attack_knn(L, *vehicle, 0.1)
+    forms = (X_train.tolist(), names[y_train], pd.DataFrame(X_test), pd.Series(names[y_test]))
+    np.testing.assert_array_equal(certified_radius(L.tolist(), *forms), radius)
+    np.testing.assert_array_equal(attack_knn(L, *forms, 0.1), attacked)
+    unknown = np.where(np.arange(len(y_test)) == 0, "tram", names[y_test])
+    assert certified_radius(L, X_train, names[y_train], X_test, unknown)[0] == 0.0
+    assert attack_knn(L, X_train, names[y_train], X_test, unknown, 0.1)[0]
+    with pytest.raises(ValueError, match="X_test contains NaN at row 0, column 0"):
+        certified_radius(L, X_train, y_train, X_test * np.nan, y_test)
+    with pytest.raises(ValueError, match="X_test has 17 features, but the metric is expecting 18"):
+        certified_radius(L, X_train, y_train, X_test[:, 1:], y_test)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        certified_radius(L, X_train, y_train[1:], X_test, y_test)
 
 
 def test_radii_and_neighbours_that_make_no_sense_are_refused(vehicle):

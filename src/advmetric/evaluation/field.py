@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length, column_or_1d
 
+from advmetric.metric.checks import check_points
 from advmetric.utils.typing import Matrix
 
 __all__ = ["Field", "Flags", "Indices", "Labels", "smallest"]
@@ -35,19 +37,33 @@ class Field:
     W: Matrix
     """MX of the training points, (n, d)."""
     y: Labels
+    """Codes of the classes of the training points, in the order of the labels."""
     T: Matrix
     """LX of the test points, (m, r)."""
+    y_test: Labels
+    """Codes of the classes of the test points; some may not occur in ``y``."""
     k: int
 
     @classmethod
-    def of(cls, L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix, k: int) -> Field:
-        if not 1 <= k <= len(X_train):
-            raise ValueError(f"k={k} neighbours are wanted of {len(X_train)} training points.")
-        scaled = np.asarray(L, dtype=np.float64) / (np.linalg.norm(L, 2) or 1.0)
+    def of(
+        cls, L: ArrayLike, X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, y_test: ArrayLike, k: int
+    ) -> Field:
+        components = np.asarray(L, dtype=np.float64)
+        train, test = (
+            check_points(X, name, components.shape[1]).astype(np.float64)
+            for X, name in ((X_train, "X_train"), (X_test, "X_test"))
+        )
+        labels = [column_or_1d(y) for y in (y_train, y_test)]
+        check_consistent_length(train, labels[0])
+        check_consistent_length(test, labels[1])
+        if not 1 <= k <= len(train):
+            raise ValueError(f"k={k} neighbours are wanted of {len(train)} training points.")
+        codes = np.unique(np.concatenate(labels), return_inverse=True)[1]
+        scaled = components / (np.linalg.norm(components, 2) or 1.0)
         # Far from the origin squared distances would cancel.
-        origin = X_train.mean(axis=0)
-        Z = (X_train - origin) @ scaled.T
-        return cls(scaled, Z, Z @ scaled, np.asarray(y_train), (X_test - origin) @ scaled.T, k)
+        origin = train.mean(axis=0)
+        Z = (train - origin) @ scaled.T
+        return cls(scaled, Z, Z @ scaled, codes[: len(train)], (test - origin) @ scaled.T, codes[len(train) :], k)
 
     @property
     def majority(self) -> int:

@@ -60,14 +60,14 @@ class RobustnessCurve:
 
 
 def robustness_curve(
-    L: Matrix,
-    X_train: Matrix,
-    y_train: Labels,
-    X_test: Matrix,
-    y_test: Labels,
+    L: ArrayLike,
+    X_train: ArrayLike,
+    y_train: ArrayLike,
+    X_test: ArrayLike,
+    y_test: ArrayLike,
     epsilons: ArrayLike,
-    pairs: Matrix,
-    pair_labels: Labels,
+    pairs: ArrayLike,
+    pair_labels: ArrayLike,
     k: int = 5,
     *,
     steps: int = 12,
@@ -78,7 +78,9 @@ def robustness_curve(
     ----------
     L : (r, d) array
         Components of the metric, M = LᵀL.
-    y_train, y_test : arrays of codes 0 … c-1
+    X_train, X_test : array-likes of shape (n, d)
+    y_train, y_test : array-likes of class labels
+        Ties go to the smaller label.
     epsilons : (m,) array
         Radii, not decreasing. A point fooled at one radius stays fooled (the balls are nested).
     pairs : (N, d) array of differences, or (N, 2, d) array of pairs
@@ -109,20 +111,21 @@ def robustness_curve(
     radii = np.asarray(epsilons, dtype=np.float64)
     if radii.ndim != 1 or np.any(np.diff(radii) < 0.0):
         raise ValueError("epsilons must be a list of numbers that does not decrease.")
-    V = pairs[:, 0] - pairs[:, 1] if pairs.ndim == 3 else pairs
-    field = Field.of(L, X_train, y_train, X_test, k)
+    V, same = np.asarray(pairs, dtype=np.float64), np.asarray(pair_labels)
+    V = V[:, 0] - V[:, 1] if V.ndim == 3 else V
+    field = Field.of(L, X_train, y_train, X_test, y_test, k)
     certified = certified_radius(L, X_train, y_train, X_test, y_test, k)
-    fooled = np.zeros(len(y_test), dtype=bool)
+    fooled = np.zeros(len(field.T), dtype=bool)
     attacked = []
     for eps in radii:
         standing = np.flatnonzero(~fooled)
-        fooled[standing] = _attack(field, standing, y_test[standing], float(eps), steps)
+        fooled[standing] = _attack(field, standing, float(eps), steps)
         attacked.append(fooled.mean())
     return RobustnessCurve(
         epsilons=radii,
         attacked_error=np.array(attacked),
         uncertified=np.array([np.mean(certified <= eps) for eps in radii]),
-        pair_auc=np.array([worst_pair_auc(L, V, pair_labels, float(eps)) for eps in radii]),
+        pair_auc=np.array([worst_pair_auc(np.asarray(L), V, same, float(eps)) for eps in radii]),
     )
 
 
@@ -130,7 +133,7 @@ def robustness_curve(
 
 
 def certified_knn(
-    L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix, y_test: Labels, eps: float, k: int = 5
+    L: ArrayLike, X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, y_test: ArrayLike, eps: float, k: int = 5
 ) -> Flags:
     """True where no x + δ, ‖δ‖ <= eps, is misclassified, by proof: ``certified_radius(...) > eps``.
 
@@ -149,7 +152,9 @@ def certified_knn(
     return certified_radius(L, X_train, y_train, X_test, y_test, k) > eps
 
 
-def certified_radius(L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix, y_test: Labels, k: int = 5) -> Vector:
+def certified_radius(
+    L: ArrayLike, X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, y_test: ArrayLike, k: int = 5
+) -> Vector:
     """Radius below which the k-NN prediction is provably right; 0 where it is wrong already.
 
     Point j can get ahead of point s within eps if and only if d_j² - d_s² <= 2 eps ‖M(x_j - x_s)‖; this gives a
@@ -184,13 +189,13 @@ def certified_radius(L: Matrix, X_train: Matrix, y_train: Labels, X_test: Matrix
     >>> certified_radius(np.eye(1), X, y, np.array([[1.0], [2.0], [3.0]]), np.array([0, 0, 0]), k=1).round(3).tolist()
     [1.5, 0.5, 0.0]
     """
-    field = Field.of(L, X_train, y_train, X_test, k)
-    m, n, y = field.majority, len(X_train), field.y
+    field = Field.of(L, X_train, y_train, X_test, y_test, k)
+    m, n, y = field.majority, len(field.Z), field.y
     classes = np.arange(int(y.max()) + 1)
     sizes = np.bincount(y, minlength=len(classes))
     radius = np.empty(len(field.T))
     for place, _, D in field.blocks(np.arange(len(field.T)), (m + k) * n):
-        label = y_test[place, None]
+        label = field.y_test[place, None]
         rival = y != label
         own = smallest(np.where(rival, np.inf, D), min(m, n))
         inside = smallest(D, k)
@@ -255,11 +260,11 @@ def _exchange_radius(
 
 
 def attack_knn(
-    L: Matrix,
-    X_train: Matrix,
-    y_train: Labels,
-    X_test: Matrix,
-    y_test: Labels,
+    L: ArrayLike,
+    X_train: ArrayLike,
+    y_train: ArrayLike,
+    X_test: ArrayLike,
+    y_test: ArrayLike,
     eps: float,
     k: int = 5,
     *,
@@ -286,13 +291,14 @@ def attack_knn(
     >>> attack_knn(np.eye(1), X, y, np.array([[1.0], [2.0]]), np.array([0, 0]), eps=0.6, k=1).tolist()
     [False, True]
     """
-    field = Field.of(L, X_train, y_train, X_test, k)
-    return _attack(field, np.arange(len(field.T)), np.asarray(y_test), eps, steps)
+    field = Field.of(L, X_train, y_train, X_test, y_test, k)
+    return _attack(field, np.arange(len(field.T)), eps, steps)
 
 
-def _attack(field: Field, rows: Indices, label: Labels, eps: float, steps: int) -> Flags:
-    """Attack the test points ``rows``, of classes ``label``."""
+def _attack(field: Field, rows: Indices, eps: float, steps: int) -> Flags:
+    """Attack the test points ``rows``."""
     check_radius(eps)
+    label = field.y_test[rows]
     fooled: Flags = knn_predict(field.Z, field.y, field.T[rows], field.k) != label
     if eps == 0.0 or len(np.unique(field.y)) == 1:
         return fooled
