@@ -132,7 +132,7 @@ class AMLCV(IterativeLearner):
     Notes
     -----
     Candidates share scatter matrices, geodesics, candidate graphs and starts within a fold. With defaults, labelled
-    points cost 20 to 120 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
+    points cost 15 to 100 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
 
     Examples
     --------
