@@ -50,7 +50,7 @@ class Candidates:
         """
         taken = (self.similar >= 0)[:, :, None] & (self.dissimilar >= 0)[:, None, :]
         pairs = self.similar[:, :, None].astype(np.int64) * self.n + self.dissimilar[:, None, :]
-        # The order in which a pair is named does not matter: candidates of one anchor name it the other way round.
+        # (j, l) and (l, j) have the same squared distance; anchors of the two classes name the pair in either order.
         turned = self.dissimilar[:, None, :].astype(np.int64) * self.n + self.similar[:, :, None]
         codes, inverse = np.unique(np.minimum(pairs, turned)[taken], return_inverse=True)
         places = np.full(taken.shape, -1, dtype=np.intp)

@@ -13,6 +13,7 @@ from advmetric.algorithms.discriminative.losses import (
     Softmax,
     softplus,
 )
+from advmetric.algorithms.discriminative.losses.base import softplus_sum
 
 rng = np.random.default_rng(0)
 SIMILAR = rng.random((7, 3)) < 0.7
@@ -115,6 +116,14 @@ def test_softplus_is_exact_at_both_ends():
     value, slope = softplus(np.array([-1e4, -40.0, 0.0, 40.0, 1e4]))
     np.testing.assert_allclose(value, [0.0, np.exp(-40.0), np.log(2.0), 40.0, 1e4], rtol=1e-15)
     np.testing.assert_allclose(slope, [0.0, np.exp(-40.0), 0.5, 1.0, 1.0], rtol=1e-15)
+
+
+def test_sums_of_many_terms_do_not_overflow():
+    z = rng.normal(size=(2500, 1, 2))  # a product of 2500 factors of up to 2 would
+    value, slope = softplus_sum(z)
+    assert value == pytest.approx(np.logaddexp(0.0, z).sum(), rel=1e-12)
+    np.testing.assert_allclose(slope, 1.0 / (1.0 + np.exp(-z)), rtol=1e-13)
+    assert softplus_sum(np.zeros((2500, 1, 1)))[0] == pytest.approx(2500 * np.log(2.0), rel=1e-12)
 
 
 def test_a_radius_is_the_length_of_the_smallest_move_that_makes_two_points_equally_near():
