@@ -452,6 +452,17 @@ def test_many_rows_are_compared_on_a_stratified_subset(vehicle, seen):
         AMLCV(**GRID, cv=2, max_rows=few).fit(vehicle.X, vehicle.y)
 
 
+def test_candidates_learn_from_few_anchors_and_the_choice_from_all(vehicle, monkeypatch):
+    monkeypatch.setattr(amlcv_module, "_ANCHORS", 60)
+    few, again = (AMLCV(losses=["softmax"]).fit(vehicle.X, vehicle.y) for _ in range(2))
+    first, anew = (search.cv_results_["mean_test_score"] for search in (few, again))
+    assert np.array_equal(first, anew), "the anchors are the same without random_state"
+    monkeypatch.setattr(amlcv_module, "_ANCHORS", 1000)
+    assert not np.array_equal(first, AMLCV(losses=["softmax"]).fit(vehicle.X, vehicle.y).cv_results_["mean_test_score"])
+    alone = NeighborAML(loss="softmax", **{n: v for n, v in few.best_params_.items() if n != "loss"})
+    assert np.array_equal(few.components_, alone.fit(vehicle.X, vehicle.y).components_)
+
+
 def test_given_folds_judge_the_rows_that_they_name_where_not_all_rows_are_compared(vehicle, seen):
     rows = np.arange(282)
     folds = [(rows[rows % 3 != fold], rows[rows % 3 == fold]) for fold in range(3)]

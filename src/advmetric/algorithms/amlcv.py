@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from advmetric.learners.base import IterativeLearner, MetricLearner
 from advmetric.learners.folds import Part, check_groups, draw_rows, seed_of, split_rows
@@ -21,6 +21,7 @@ from advmetric.learners.tuning import (
     Scorer,
     Search,
     SteadyNeighborScorer,
+    best_of_levels,
     expand_grid,
     join_searches,
     make_scorer,
@@ -50,6 +51,8 @@ _FEATURES, _COMPONENTS = 100, 60
 """With more features, the paper's model is tried in a subspace of so many components, too; …"""
 _PRINCIPAL, _PAIR_COMPONENTS = 150, 300
 """… of points, the discriminative losses learn in so many principal components; of pairs, in so many components."""
+_ANCHORS = 1000
+"""The discriminative losses of labelled points are compared by the neighbours of at most so many points."""
 _REPEATS = 2
 """Of labelled points, the best candidates are compared again, on so many further sets of folds."""
 _FINALISTS = {0: 1, 1: 1, 2: 2}
@@ -64,23 +67,30 @@ class _Family:
     learner: MetricLearner
     candidates: list[Params]
 
+    @property
+    def sketch(self) -> MetricLearner:
+        """Return the estimator that learns the candidates in the search."""
+        if not isinstance(self.learner, NeighborAML):
+            return self.learner
+        seed = self.learner.random_state
+        return self.learner._unfitted().set_params(n_anchors=_ANCHORS, random_state=0 if seed is None else seed)
+
 
 class AMLCV(IterativeLearner):
     """Adversarial metric learning with its loss and parameters chosen by cross-validation.
 
     By default the candidates are the Euclidean distance, the paper's model (:class:`AML`) and the discriminative losses
-    that the data allow: :class:`PairAML`, and for labelled points :class:`NeighborAML` with its three losses, with and
-    without the adversary, in all dimensions and in few. With ``alphas``, ``betas`` or ``ts`` given,
-    only the paper's model is searched, over all combinations of the values.
+    that the data allow: :class:`PairAML`, and for labelled points :class:`NeighborAML` with its three losses, in all
+    dimensions and in few. With ``alphas``, ``betas`` or ``ts`` given, only the paper's model is searched, over all
+    combinations of the values.
 
     Of candidates whose scores cannot be told apart the simplest is taken: the best one gives way to a simpler loss
     (Euclidean before the paper's model before discriminative losses) if the mean of its lead over the folds is no more
     than one standard error. On labels, of the candidates within one standard error of the highest accuracy that with
     the highest share of right labels among the neighbours is the best one: this share varies less from fold to fold.
     Before the choice, the best candidate of each degree of simplicity (the best two of the discriminative losses) are
-    compared on two further sets of folds.
-    With ``scoring``, ``alphas``, ``betas`` or ``ts`` given, neither is done: the score on one set of folds decides. The
-    choice is fitted again on all data.
+    compared on two further sets of folds. With ``scoring``, ``alphas``, ``betas`` or ``ts`` given, neither is done: the
+    score on one set of folds decides. The choice is fitted again on all data.
 
     Parameters
     ----------
@@ -108,7 +118,8 @@ class AMLCV(IterativeLearner):
         k of the k-NN classifier that scores on labels.
     max_rows : int or None, default=5000
         Candidates are compared on at most so many points or pairs (a random subset with the same shares of the
-        classes); None for all. The final fit uses all.
+        classes); None for all. Those of :class:`NeighborAML` learn from the neighbours of at most 1000 of them. The
+        final fit uses all.
     n_jobs : int, optional
         Processes for folds and groups of candidates.
     pairs, adversary, average, max_iter, tol, preprocessor, random_state, verbose
@@ -132,7 +143,7 @@ class AMLCV(IterativeLearner):
     Notes
     -----
     Candidates share scatter matrices, geodesics, candidate graphs and starts within a fold. With defaults, labelled
-    points cost 15 to 100 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
+    points cost 10 to 80 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
 
     Examples
     --------
@@ -308,7 +319,7 @@ class AMLCV(IterativeLearner):
         self.cv_results_ = first.results()
         kept, search = np.arange(len(entries)), first
         if groups is None and isinstance(self.cv, Integral) and self._judges_neighbors(data):
-            kept = _finalists(first.steady.mean(axis=0), levels)
+            kept = best_of_levels(first.steady.mean(axis=0), levels, _FINALISTS)
             finalists = [replace(f, candidates=[entries[i][1] for i in kept if entries[i][0] is f]) for f in families]
             repeats = [fold for repeat in range(_REPEATS) for fold in parts(seed=repeat)]
             search = first.take(kept).extended(self._search(finalists, repeats))
@@ -333,7 +344,7 @@ class AMLCV(IterativeLearner):
         learned = [family for family in families if family.candidates]
         searches = [
             score_candidates(
-                family.learner,
+                family.sketch,
                 parts,
                 family.candidates,
                 self._scorer(parts[0][0], family.learner),
@@ -364,16 +375,6 @@ class AMLCV(IterativeLearner):
         best.threshold_, best.calibration_ = self.threshold_, self.calibration_
         probability: Vector = best._similar_probability(distances)
         return probability
-
-
-def _finalists(steady: Vector, levels: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the best candidates of each level of simplicity, by position.
-
-    >>> _finalists(np.array([0.1, 0.5, 0.7, 0.6]), np.array([0, 1, 1, 1])).tolist()
-    [0, 2]
-    """
-    order = np.argsort(-steady, kind="stable")
-    return np.sort(np.concatenate([order[levels[order] == level][:n] for level, n in _FINALISTS.items()]))
 
 
 def _check_n_jobs(name: str, value: Any) -> None:

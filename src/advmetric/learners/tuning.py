@@ -21,7 +21,7 @@ from advmetric.metric.knn import knn_judge, knn_predict
 from advmetric.pairs.data import Pairs, Samples
 from advmetric.utils.progress import progress
 from advmetric.utils.threads import one_blas_thread
-from advmetric.utils.typing import Matrix
+from advmetric.utils.typing import Matrix, Vector
 
 from .folds import Part, make_folds
 
@@ -32,6 +32,7 @@ __all__ = [
     "Scorer",
     "Search",
     "SteadyNeighborScorer",
+    "best_of_levels",
     "best_params",
     "expand_grid",
     "group_candidates",
@@ -234,6 +235,16 @@ def simplest_within_one_standard_error(
         if close[candidate]:
             return candidate
     return best
+
+
+def best_of_levels(scores: Vector, levels: NDArray[np.integer], counts: Mapping[int, int]) -> NDArray[np.intp]:
+    """Return the best candidates of each level, by position; ``counts`` says how many of which level.
+
+    >>> best_of_levels(np.array([0.1, 0.5, 0.7, 0.6]), np.array([0, 1, 1, 1]), {0: 1, 1: 2}).tolist()
+    [0, 2, 3]
+    """
+    order = np.argsort(-scores, kind="stable")
+    return np.sort(np.concatenate([order[levels[order] == level][:n] for level, n in counts.items()]))
 
 
 def _within_one_standard_error(scores: Matrix, best: int) -> NDArray[np.bool_]:
