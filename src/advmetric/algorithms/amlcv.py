@@ -80,9 +80,9 @@ class AMLCV(IterativeLearner):
     """Adversarial metric learning with its loss and parameters chosen by cross-validation.
 
     By default the candidates are the Euclidean distance, the paper's model (:class:`AML`) and the discriminative losses
-    that the data allow: :class:`PairAML`, and for labelled points :class:`NeighborAML` with its three losses, in all
-    dimensions and in few. With ``alphas``, ``betas`` or ``ts`` given, only the paper's model is searched, over all
-    combinations of the values.
+    that the data allow: :class:`PairAML`, and for labelled points :class:`NeighborAML` with its three losses, with and
+    without the adversary, in all dimensions and in few. With ``alphas``, ``betas`` or ``ts`` given, only the paper's
+    model is searched, over all combinations of the values.
 
     Of candidates whose scores cannot be told apart the simplest is taken: the best one gives way to a simpler loss
     (Euclidean before the paper's model before discriminative losses) if the mean of its lead over the folds is no more
@@ -143,7 +143,7 @@ class AMLCV(IterativeLearner):
     Notes
     -----
     Candidates share scatter matrices, geodesics, candidate graphs and starts within a fold. With defaults, labelled
-    points cost 10 to 80 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
+    points cost 15 to 90 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
 
     Examples
     --------
