@@ -1,5 +1,7 @@
 """The L-BFGS wrapper: history, messages, scale."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,40 @@ def test_a_wrong_gradient_ends_as_neither_converged_nor_exhausted():
     found = minimize_lbfgs(lambda L: (float(np.sum(L**2)), -2.0 * L), np.eye(2), max_iter=50, tol=1e-12)
     assert not found.converged
     assert not found.exhausted
+
+
+def test_steps_that_are_not_allowed_are_halved_without_an_evaluation():
+    function, reached, refused = Quartic(), [np.eye(4)], []
+
+    def allowed(before, after):
+        assert np.array_equal(before, reached[-1]), "steps are from the last point that was accepted"
+        near = bool(np.linalg.norm(after - before) < 0.3)
+        refused.extend([after] * (not near))
+        return near
+
+    found = minimize_lbfgs(
+        function,
+        np.eye(4),
+        max_iter=500,
+        tol=1e-15,
+        allowed=allowed,
+        monitor=lambda *_: reached.append(function.calls[-1]),
+    )
+    assert refused
+    assert all(np.any(call != other) for call in function.calls for other in refused)
+    assert all(np.linalg.norm(b - a) < 0.3 for a, b in itertools.pairwise(reached))
+    np.testing.assert_allclose(found.x.T @ found.x, function.target, atol=1e-5)
+
+
+def test_a_refused_step_is_tried_again_at_half_its_length():
+    tried = []
+
+    def allowed(before, after):
+        tried.append(float(after[0] - before[0]))
+        return len(tried) > 3
+
+    found = minimize_lbfgs(
+        lambda x: (float(x @ x), 2.0 * x), np.array([8.0]), max_iter=50, tol=1e-15, first_step=1.0, allowed=allowed
+    )
+    np.testing.assert_allclose(tried[:4], -8.0 * 0.5 ** np.arange(4), rtol=5e-3)
+    np.testing.assert_allclose(found.x, 0.0, atol=1e-6)

@@ -11,10 +11,11 @@ from advmetric.utils.typing import Matrix
 
 from .result import Monitor, Result
 
-__all__ = ["Measure", "Objective", "minimize_lbfgs"]
+__all__ = ["Limit", "Measure", "Objective", "minimize_lbfgs"]
 
 Objective = Callable[[Matrix], tuple[float, Matrix]]
 Measure = Callable[[Matrix, float, Matrix], float]
+Limit = Callable[[Matrix, Matrix], bool]
 
 
 def minimize_lbfgs(
@@ -26,6 +27,7 @@ def minimize_lbfgs(
     max_iter: int,
     memory: int = 30,
     first_step: float = 0.1,
+    allowed: Limit | None = None,
     monitor: Monitor | None = None,
 ) -> Result[Matrix]:
     """Minimise ``function`` over arrays of any shape by SciPy's L-BFGS-B without bounds; values never increase.
@@ -46,6 +48,8 @@ def minimize_lbfgs(
         Number of past steps that model the curvature: O(memory · size of x) more in time and memory.
     first_step : float
         Length of the first step tried, relative to the norm of x: a barrier near the start is not stepped over.
+    allowed : callable, optional
+        (x, y) ↦ whether a step from x may end at y. One that may not is halved, without an evaluation.
     monitor : callable, optional
 
     Notes
@@ -60,18 +64,22 @@ def minimize_lbfgs(
     scale = abs(last[1]) or 1.0
     objective = [float(last[1])]
     slope = measure(*last) if measure else np.inf
-    known = [last]
+    known, reached = [last], last
 
     def scaled(y: Matrix) -> tuple[float, Matrix]:
         nonlocal last
         # SciPy evaluates the start first, which is known.
         point = unit * y.reshape(shape)
+        if allowed and not known and not allowed(reached[0], point):
+            # What a parabola with its minimum in the middle of the step has here: the line search tries that next.
+            return reached[1] / scale, reached[2].ravel() * (-unit / scale)
         last = known.pop() if known else (point, *function(point))
         return last[1] / scale, last[2].ravel() * (unit / scale)
 
     def watch(intermediate_result: OptimizeResult) -> None:
-        nonlocal slope
+        nonlocal slope, reached
         # SciPy calls this after the evaluation of the point it accepted.
+        reached = last
         slope = measure(*last) if measure else abs(objective[-1] - last[1]) / scale
         objective.append(float(last[1]))
         if monitor:

@@ -341,3 +341,18 @@ def test_memory_mapped_points_in_single_precision_are_not_copied(learner, tmp_pa
 def test_bad_parameters_are_named(settings, message, vehicle):
     with pytest.raises(ValueError, match=message):
         NeighborAML(**settings).fit(vehicle.X, vehicle.y)
+
+
+def test_with_radii_no_step_could_cross_a_singular_factor(monkeypatch):
+    """On labels that say little about the points, the solver tries such steps."""
+    tried, evaluate = [], Problem.evaluate
+    monkeypatch.setattr(Problem, "evaluate", lambda self, L, b: tried.append(L) or evaluate(self, L, b))
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((200, 6)), rng.integers(0, 2, 200)
+    NeighborAML(loss="radius", gamma=0.01, n_refresh=0, tol=1e-3).fit(X, y)
+    nearest = [
+        min(np.linalg.norm(L @ np.linalg.inv(before) - np.eye(6), 2) for before in tried[:place])
+        for place, L in enumerate(tried)
+        if place
+    ]
+    assert max(nearest) < 1.0
