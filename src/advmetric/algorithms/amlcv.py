@@ -143,7 +143,7 @@ class AMLCV(IterativeLearner):
     Notes
     -----
     Candidates share scatter matrices, geodesics, candidate graphs and starts within a fold. With defaults, labelled
-    points cost 15 to 90 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
+    points cost 10 to 80 fits of :class:`NeighborAML` on at most 5000 points (``benchmarks/discriminative.py``).
 
     Examples
     --------
